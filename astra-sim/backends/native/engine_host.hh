@@ -1,0 +1,345 @@
+// Engine: hosts, their NICs and queue pairs.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/native/engine.hh"
+#include "backends/native/engine_setup.hh"
+
+namespace hpcmoe {
+
+constexpr TimeNs kNackIntervalNs = 500'000;
+constexpr TimeNs kNicPauseNs = 10'000;
+constexpr TimeNs kNicRearmNs = 1'000'000;
+
+template <class Control>
+void Engine<Control>::begin_flow(std::uint32_t flow) {
+  QueuePair& qp = flows_[flow];
+  const RateBps line_rate = topology_.link_of(qp.nic_port).rate_bps;
+  qp.start_ns = qp.next_avail = now();
+  qp.rate = qp.max_rate = line_rate;
+  qp.window_now = qp.window;
+  if (!qp.local) control_.on_begin(*this, flow);
+  Nic& nic = nics_[ports_[qp.nic_port].owner];
+  qp.list_position = static_cast<std::uint32_t>(nic.flows.size());
+  nic.flows.push_back(flow);
+  nic.sendable.resize(nic.flows.size());
+  nic.finished.resize(nic.flows.size());
+  refresh(flow);
+  last_progress_ = now();
+  host_try_send(qp.nic_port);
+}
+
+// Keeps the NIC's bits in step with the queue pair's state.
+template <class Control>
+inline void Engine<Control>::refresh(std::uint32_t flow) {
+  const QueuePair& qp = flows_[flow];
+  Nic& nic = nics_[ports_[qp.nic_port].owner];
+  if (qp.list_position >= nic.flows.size() || nic.flows[qp.list_position] != flow) return;
+  nic.sendable.set(qp.list_position, qp.bytes_left() > 0 && !qp.window_bound());
+  nic.finished.set(qp.list_position, qp.finished());
+}
+
+template <class Control>
+void Engine<Control>::host_try_send(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  if (port.busy) return;
+  const bool acks_paused = port.paused && !params_.ack_high_prio;
+  if (!acks_paused && !port.priority.empty()) {
+    const std::uint32_t packet = port.priority.pop(wheel_);
+    port.queued_bytes -= wheel_[packet].wire;
+    transmit(port_index, packet);
+    return;
+  }
+  Nic& nic = nics_[port.owner];
+  if (nic.flows.empty()) return;
+  if (const auto flow = pick_flow(nic, port.paused)) {
+    send_data(port_index, *flow);
+  } else {
+    plan_wake_up(nic);
+  }
+}
+
+// Round robin over the list, starting after the last flow served. Finished flows seen on the way
+// leave the list, with all finished ones behind the first of them; the round robin's position is
+// not corrected for that.
+template <class Control>
+inline std::optional<std::uint32_t> Engine<Control>::pick_flow(Nic& nic, bool paused) {
+  const std::size_t n = nic.flows.size();
+  std::size_t start = nic.last_served + std::size_t{1};
+  if (start >= n) start %= n;
+  std::optional<std::size_t> chosen;
+  bool wrapped = false;
+  if (!paused) {
+    chosen = find_sendable(nic, start, n);
+    if (!chosen) {
+      chosen = find_sendable(nic, 0, start);
+      wrapped = chosen.has_value();
+    }
+  }
+  std::size_t removed_from = n;  // smallest finished position among those looked at
+  if (!chosen) {
+    removed_from = nic.finished.find(0, n);
+  } else if (!wrapped) {
+    removed_from = nic.finished.find(start, *chosen);
+    if (removed_from == *chosen) removed_from = n;
+  } else {
+    removed_from = nic.finished.find(0, *chosen);
+    if (removed_from == *chosen) removed_from = nic.finished.find(start, n);
+  }
+  if (removed_from != n) {
+    const std::size_t position = remove_finished(nic, removed_from, chosen.value_or(0));
+    if (chosen) chosen = position;
+  }
+  if (!chosen) return std::nullopt;
+  nic.last_served = static_cast<std::uint32_t>(*chosen);
+  return nic.flows[*chosen];
+}
+
+template <class Control>
+inline std::optional<std::size_t> Engine<Control>::find_sendable(const Nic& nic, std::size_t from,
+                                                                 std::size_t to) const {
+  for (std::size_t i = nic.sendable.find(from, to); i < to; i = nic.sendable.find(i + 1, to)) {
+    if (flows_[nic.flows[i]].next_avail <= now()) return i;
+  }
+  return std::nullopt;
+}
+
+// Removes the finished flows at or above `from`; returns where position `chosen` has moved.
+template <class Control>
+std::size_t Engine<Control>::remove_finished(Nic& nic, std::size_t from, std::size_t chosen) {
+  std::size_t to = from, moved = chosen;
+  for (std::size_t i = from; i < nic.flows.size(); ++i) {
+    const std::uint32_t flow = nic.flows[i];
+    if (flows_[flow].finished()) {
+      flows_[flow].list_position = kNil;
+      // Without loss the last ACK was the flow's last packet, so nothing refers to it any more.
+      if (!lossy_) free_flows_.push_back(flow);
+      if (i < chosen) --moved;
+      continue;
+    }
+    nic.flows[to] = flow;
+    flows_[flow].list_position = static_cast<std::uint32_t>(to++);
+  }
+  const std::size_t n = nic.flows.size();
+  nic.flows.resize(to);
+  for (std::size_t i = from; i < to; ++i) refresh(nic.flows[i]);
+  for (std::size_t i = to; i < n; ++i) {
+    nic.sendable.set(i, false);
+    nic.finished.set(i, false);
+  }
+  return moved;
+}
+
+template <class Control>
+inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t flow) {
+  const std::uint32_t packet_index = new_packet(EventKind::data);
+  QueuePair& qp = flows_[flow];
+  Event& packet = wheel_[packet_index];
+  const auto payload = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(params_.payload_bytes, qp.bytes_left()));
+  packet.flow = flow;
+  packet.seq = static_cast<std::uint32_t>(qp.snd_nxt);
+  packet.wire = payload + qp.header_bytes;
+  packet.flags = qp.carries_int ? kCarriesInt : 0;
+  packet.reserved = static_cast<std::uint32_t>(now());  // build time, for TIMELY
+  qp.snd_nxt += payload;
+  transmit(port_index, packet_index);
+  qp.last_wire = packet.wire;
+  const RateBps pace = params_.rate_bound ? qp.rate : qp.max_rate;
+  const TimeNs gap = pace == qp.max_rate ? ports_[port_index].tx_ns[packet.wire]
+                                         : tx_time_ns(packet.wire, pace);
+  qp.next_avail = now() + gap;
+  refresh(flow);
+}
+
+// A wake-up for the earliest flow of the list, whatever holds that flow back. One that is pending
+// is not moved, and a flow whose time has passed suppresses it.
+template <class Control>
+void Engine<Control>::plan_wake_up(Nic& nic) {
+  if (nic.wake_pending) return;
+  TimeNs earliest = kNever;
+  for (std::uint32_t flow : nic.flows) {
+    earliest = std::min(earliest, flows_[flow].next_avail);
+    if (earliest <= now()) return;
+  }
+  if (earliest != kNever) schedule_wake_up(nic, earliest);
+}
+
+template <class Control>
+void Engine<Control>::schedule_wake_up(Nic& nic, TimeNs time) {
+  nic.wake_pending = true;
+  nic.wake_time = time;
+  const std::uint32_t event = wheel_.allocate();
+  wheel_[event].kind = EventKind::wake_up;
+  wheel_[event].target = nic.port;
+  wheel_[event].seq = ++nic.wake_generation;
+  wheel_.schedule_at(event, time);
+}
+
+template <class Control>
+void Engine<Control>::on_wake_up(std::uint32_t event) {
+  const std::uint32_t port_index = wheel_[event].target;
+  const std::uint32_t generation = wheel_[event].seq;
+  wheel_.release(event);
+  Nic& nic = nics_[ports_[port_index].owner];
+  if (!nic.wake_pending || generation != nic.wake_generation) return;  // cancelled
+  nic.wake_pending = false;
+  host_try_send(port_index);
+}
+
+template <class Control>
+void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
+  QueuePair& qp = flows_[flow];
+  qp.rate = rate;
+  if (params_.var_window && qp.window != 0) {
+    qp.window_now = std::max<std::uint64_t>(qp.window * rate / qp.max_rate, 1);
+  }
+  refresh(flow);
+}
+
+template <class Control>
+void Engine<Control>::change_rate(std::uint32_t flow, RateBps rate) {
+  QueuePair& qp = flows_[flow];
+  if (rate != qp.rate) {
+    qp.next_avail += tx_time_ns(qp.last_wire, rate);
+    qp.next_avail -= tx_time_ns(qp.last_wire, qp.rate);
+  }
+  Nic& nic = nics_[ports_[qp.nic_port].owner];
+  if (nic.wake_pending && nic.wake_time > qp.next_avail) {
+    schedule_wake_up(nic, std::max(now(), qp.next_avail));  // the old one's generation is void
+  }
+  set_rate(flow, rate);
+}
+
+template <class Control>
+RateBps Engine<Control>::int_rate(std::uint32_t flow, std::uint32_t hop) const {
+  return int_rates_[paths_[std::size_t{flow} * 2 * path_stride_ + 1 + hop]];
+}
+
+template <class Control>
+void Engine<Control>::schedule_control(EventKind kind, std::uint32_t flow, std::uint32_t generation,
+                                       TimeNs delay) {
+  const std::uint32_t event = wheel_.allocate();
+  wheel_[event].kind = kind;
+  wheel_[event].flow = flow;
+  wheel_[event].seq = generation;
+  wheel_.schedule_at(event, now() + delay);
+}
+
+// In-order data is acknowledged once the flow has passed the ACK interval, before that at multiples
+// of the chunk size; a gap asks for the missing byte; a duplicate is ignored.
+template <class Control>
+inline void Engine<Control>::receive_data(std::uint32_t packet_index) {
+  last_progress_ = now();
+  const std::uint32_t flow = wheel_[packet_index].flow;
+  if (params_.nic_total_pause_count != 0) maybe_pause_nic(flow);
+  QueuePair& qp = flows_[flow];
+  const std::uint32_t seq = wheel_[packet_index].seq;
+  if (seq == qp.expected) {
+    const std::uint32_t payload = wheel_[packet_index].wire - qp.header_bytes;
+    qp.expected += payload;
+    totals_.bytes_received += payload;
+    if (qp.expected >= params_.l2_ack_interval_bytes || qp.expected % params_.l2_chunk_bytes == 0) {
+      reply(packet_index, EventKind::ack, qp.expected);
+      return;
+    }
+  } else if (seq > qp.expected && (now() >= qp.nack_until || qp.last_nack != qp.expected)) {
+    qp.nack_until = now() + kNackIntervalNs;
+    qp.last_nack = qp.expected;
+    if (params_.l2_back_to_zero) {
+      const std::uint32_t kept = qp.expected / params_.l2_chunk_bytes * params_.l2_chunk_bytes;
+      totals_.bytes_received -= qp.expected - kept;
+      qp.expected = kept;
+    }
+    lossy_ = true;
+    reply(packet_index, EventKind::nack, qp.expected);
+    return;
+  }
+  free_packet(packet_index);
+}
+
+// The data packet's record becomes its ACK: INT stays, the mark is echoed.
+template <class Control>
+inline void Engine<Control>::reply(std::uint32_t packet_index, EventKind kind, std::uint32_t seq) {
+  Event& packet = wheel_[packet_index];
+  const QueuePair& qp = flows_[packet.flow];
+  const bool echo = (packet.flags & kEcnMarked) != 0 && !qp.local;
+  packet.kind = kind;
+  packet.seq = seq;
+  packet.hop = 0;
+  packet.wire = qp.ack_bytes;
+  packet.flags = static_cast<std::uint8_t>((packet.flags & kCarriesInt) | (echo ? kEcnEcho : 0));
+  Port& port = ports_[qp.ack_port];
+  port.priority.push(wheel_, packet_index);
+  port.queued_bytes += packet.wire;
+  if (port.queued_bytes > port.peak_queue_bytes) port.peak_queue_bytes = port.queued_bytes;
+  host_try_send(qp.ack_port);
+}
+
+template <class Control>
+inline void Engine<Control>::receive_ack(std::uint32_t packet_index) {
+  last_progress_ = now();
+  const Event packet = wheel_[packet_index];
+  IntRecords records;
+  if constexpr (Control::kReadsInt) records = int_records_[packet_index];
+  free_packet(packet_index);
+  if (flows_[packet.flow].done) return;
+
+  std::uint32_t seq = packet.seq;
+  if (params_.l2_back_to_zero) seq = seq / params_.l2_chunk_bytes * params_.l2_chunk_bytes;
+  flows_[packet.flow].snd_una = std::max<std::uint64_t>(flows_[packet.flow].snd_una, seq);
+  if (flows_[packet.flow].finished()) complete(packet.flow);
+  QueuePair& qp = flows_[packet.flow];
+  if (packet.kind == EventKind::nack) qp.snd_nxt = qp.snd_una;
+  if (!qp.local) {
+    const bool marked = (packet.flags & kEcnEcho) != 0;
+    if (marked) control_.on_mark(*this, packet.flow);
+    const TimeNs stamp = params_.timely_stamp == kStampZero
+                             ? 0
+                             : now() - (static_cast<std::uint32_t>(now()) - packet.reserved);
+    control_.on_ack(*this, packet.flow, AckInfo{packet.seq, marked, packet.int_hops, stamp, &records});
+  }
+  refresh(packet.flow);
+  host_try_send(qp.nic_port);
+}
+
+template <class Control>
+void Engine<Control>::complete(std::uint32_t flow) {
+  QueuePair& qp = flows_[flow];
+  qp.done = true;
+  qp.expected = qp.last_nack = 0;  // the receiver forgets the flow
+  qp.nack_until = 0;
+  --live_flows_;
+  ++totals_.flows_finished;
+  totals_.bytes_sent += qp.size;
+  if (!qp.local) control_.on_finish(flow);
+  if (records_.keep_flows) record_flow(qp);
+  client_->on_flow_finished(qp.token);
+}
+
+// A host may pause its switch for a while, as a PCIe bottleneck would make it do.
+template <class Control>
+void Engine<Control>::maybe_pause_nic(std::uint32_t flow) {
+  HostPause& host = host_pauses_[flows_[flow].dst];
+  if (!host.armed) return;
+  host.armed = false;
+  if (host.made >= params_.nic_total_pause_count) return;
+  ++host.made;
+  const std::uint32_t port = flows_[flow].ack_port;
+  send_host_pfc(port, true);
+  const std::uint32_t event = wheel_.allocate();
+  wheel_[event].kind = EventKind::nic_resume;
+  wheel_[event].target = port;
+  wheel_.schedule_at(event, now() + kNicPauseNs);
+}
+
+template <class Control>
+void Engine<Control>::send_host_pfc(std::uint32_t port_index, bool pause) {
+  const std::uint32_t packet = make_pfc(pause);
+  ports_[port_index].priority.push(wheel_, packet);
+  ports_[port_index].queued_bytes += kPfcBytes;
+  host_try_send(port_index);
+}
+
+}  // namespace hpcmoe

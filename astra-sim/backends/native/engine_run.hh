@@ -1,0 +1,256 @@
+// Engine: the clock, flows and monitors.
+#pragma once
+
+#include <string>
+
+#include "backends/native/engine_host.hh"
+#include "backends/native/engine_setup.hh"
+
+namespace hpcmoe {
+
+constexpr std::uint16_t kFirstSourcePort = 10000;
+constexpr std::uint16_t kDestinationPort = 100;
+constexpr std::uint32_t kStandaloneHeaderBytes = 48;  // per packet in the ideal time
+constexpr TimeNs kMonitorPeriodNs = 100;
+constexpr std::uint32_t kMonitorSmallestBytes = 1000;
+
+template <class Control>
+void Engine<Control>::schedule_timer(std::uint32_t rank, TimeNs delay_ns) {
+  const std::uint32_t event = wheel_.allocate();
+  wheel_[event].kind = EventKind::rank_timer;
+  wheel_[event].target = rank;
+  ++pending_rank_timers_;
+  wheel_.schedule_at(event, now() + delay_ns);
+}
+
+template <class Control>
+RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
+  std::uint64_t done = 0;
+  while (done < max_events) {
+    if (stopped_) return RunStatus::stopped;
+    if (stalled_) return RunStatus::stalled;
+    const TimeNs time = wheel_.next_time();
+    if (time == kNever) return RunStatus::drained;
+    if (time > until_ns) return RunStatus::reached;
+    if (time >= next_sample_) sample_queues(time);
+    wheel_.advance(time);
+    std::uint64_t batch = 0;
+    std::uint32_t event;
+    while ((event = wheel_.take_batch()) != kNil) {
+      while (event != kNil) {
+        const std::uint32_t next = wheel_[event].next;
+        dispatch(event);
+        ++batch;
+        if (stopped_) break;
+        event = next;
+      }
+      if (stopped_) break;
+    }
+    wheel_.count_done(batch);
+    done += batch;
+    totals_.events += batch;
+  }
+  return stopped_ ? RunStatus::stopped : RunStatus::running;
+}
+
+template <class Control>
+inline void Engine<Control>::dispatch(std::uint32_t event) {
+  switch (wheel_[event].kind) {
+    case EventKind::data:
+    case EventKind::ack:
+    case EventKind::nack:
+    case EventKind::pfc:
+      arrive(event);
+      break;
+    case EventKind::tx_done:
+      on_tx_done(event);
+      break;
+    case EventKind::flow_initialise:
+      wheel_[event].kind = EventKind::flow_begin;
+      wheel_.schedule_at(event, now());
+      break;
+    case EventKind::flow_begin: {
+      const std::uint32_t flow = wheel_[event].flow;
+      wheel_.release(event);
+      begin_flow(flow);
+      break;
+    }
+    case EventKind::wake_up:
+      on_wake_up(event);
+      break;
+    case EventKind::rank_timer: {
+      const std::uint32_t rank = wheel_[event].target;
+      wheel_.release(event);
+      --pending_rank_timers_;
+      last_progress_ = now();
+      client_->on_timer(rank);
+      break;
+    }
+    case EventKind::control_alpha:
+    case EventKind::control_decrease:
+    case EventKind::control_increase: {
+      const Event copy = wheel_[event];
+      wheel_.release(event);
+      stalled_ = pending_rank_timers_ == 0 && now() - last_progress_ > params_.watchdog_ns;
+      control_.on_timer(*this, copy);
+      break;
+    }
+    case EventKind::nic_resume:
+      wheel_[event].kind = EventKind::nic_rearm;
+      wheel_.schedule_at(event, now() + kNicRearmNs);
+      send_host_pfc(wheel_[event].target, false);
+      break;
+    case EventKind::nic_rearm:
+      host_pauses_[ports_[wheel_[event].target].node].armed = true;
+      wheel_.release(event);
+      break;
+    case EventKind::queue_monitor:
+      stalled_ = pending_rank_timers_ == 0 && now() - last_progress_ > params_.watchdog_ns;
+      wheel_.schedule_at(event, now() + kMonitorPeriodNs);
+      monitor_queues();
+      break;
+  }
+}
+
+template <class Control>
+std::uint32_t Engine<Control>::new_flow() {
+  if (!free_flows_.empty()) {
+    const std::uint32_t flow = free_flows_.back();
+    free_flows_.pop_back();
+    flows_[flow] = QueuePair{};
+    return flow;
+  }
+  flows_.emplace_back();
+  paths_.resize(flows_.size() * 2 * path_stride_);
+  return static_cast<std::uint32_t>(flows_.size() - 1);
+}
+
+template <class Control>
+std::size_t Engine<Control>::pair_index(std::uint32_t src, std::uint32_t dst) const {
+  return std::size_t{topology_.host_index(src)} * topology_.hosts().size() + topology_.host_index(dst);
+}
+
+template <class Control>
+std::uint16_t Engine<Control>::next_source_port(std::uint32_t src, std::uint32_t dst) {
+  PortCounter& counter = source_ports_[pair_index(src, dst)];
+  if (counter.epoch != epoch_) counter = {kFirstSourcePort, epoch_};
+  return counter.next++;
+}
+
+// An empty network: absolute counters start anew, so that equal work behaves equally.
+template <class Control>
+void Engine<Control>::restart_counters() {
+  ++epoch_;
+  epoch_start_ = now();
+  for (Port& port : ports_) {
+    port.tx_bytes = 0;
+    port.ecn_packets = 0;
+  }
+}
+
+template <class Control>
+void Engine<Control>::start_flow(const FlowRequest& request) {
+  const bool is_pair = is_host(request.src) && is_host(request.dst) && request.src != request.dst;
+  if (!is_pair || !routing_.reachable(request.src, request.dst)) {
+    throw InputError("no path from host " + std::to_string(request.src) + " to host " +
+                     std::to_string(request.dst) + " in the topology (hosts never forward)");
+  }
+  if (request.bytes == 0 || request.bytes > 0x7FFFFFFF) {
+    throw InputError("message of " + std::to_string(request.bytes) + " bytes from host " +
+                     std::to_string(request.src) + " to host " + std::to_string(request.dst) +
+                     ": allowed are 1 to 2147483647");
+  }
+  if (params_.restart_counters_when_idle && live_flows_ == 0 && packets_ == 0) restart_counters();
+  const std::uint32_t flow = new_flow();
+  QueuePair& qp = flows_[flow];
+  qp.size = request.bytes;
+  qp.src = request.src;
+  qp.dst = request.dst;
+  qp.token = request.token;
+  qp.label = request.label;
+  qp.sport = next_source_port(qp.src, qp.dst);
+  qp.local = !params_.local_pairs.empty() && params_.local_pairs[pair_index(qp.src, qp.dst)] != 0;
+  qp.carries_int = Control::int_bytes(params_) != 0 && (!qp.local || params_.local_int);
+  const std::uint32_t int_bytes = qp.carries_int ? Control::int_bytes(params_) : 0;
+  qp.header_bytes = kBaseHeaderBytes + int_bytes;
+  qp.ack_bytes = ack_wire_bytes(int_bytes);
+  if (params_.has_window || (qp.local && params_.local_window)) {
+    qp.window = static_cast<std::uint32_t>(params_.global_t ? routing_.max_bdp_bytes()
+                                                            : routing_.bdp_bytes(qp.src, qp.dst));
+  }
+  qp.base_rtt_ns = params_.global_t ? routing_.max_rtt_ns() : routing_.rtt_ns(qp.src, qp.dst);
+  set_path(flow);
+  ++live_flows_;
+  ++totals_.flows_started;
+  const std::uint32_t event = wheel_.allocate();
+  wheel_[event].kind = EventKind::flow_initialise;
+  wheel_[event].flow = flow;
+  wheel_.schedule_at(event, now());
+}
+
+template <class Control>
+void Engine<Control>::set_path(std::uint32_t flow) {
+  QueuePair& qp = flows_[flow];
+  const auto row = paths_.begin() + static_cast<std::ptrdiff_t>(std::size_t{flow} * 2 * path_stride_);
+  walked_.clear();
+  routing_.walk({qp.src, qp.dst, qp.sport, kDestinationPort}, walked_);
+  std::copy(walked_.begin(), walked_.end(), row);
+  qp.nic_port = walked_.front();
+  if (Control::kReadsInt && !qp.local && walked_.size() - 1 > params_.int_max_hops) {
+    ++totals_.ignored_int_flows;
+  }
+  walked_.clear();
+  routing_.walk({qp.dst, qp.src, kDestinationPort, qp.sport}, walked_);
+  std::copy(walked_.begin(), walked_.end(), row + path_stride_);
+  qp.ack_port = walked_.front();
+}
+
+template <class Control>
+void Engine<Control>::record_flow(const QueuePair& qp) {
+  const std::uint64_t packets = (qp.size - 1) / params_.payload_bytes + 1;
+  const auto total = static_cast<std::uint32_t>(qp.size + packets * kStandaloneHeaderBytes);
+  const TimeNs standalone = routing_.rtt_ns(qp.src, qp.dst) +
+                            std::uint64_t{total} * 8'000'000'000ULL / routing_.pair(qp.src, qp.dst).bw_bps;
+  records_.flows.push_back({qp.src, qp.dst, qp.sport, qp.label.layer, qp.size, qp.start_ns,
+                            now() - qp.start_ns, standalone, qp.label.node_id, qp.label.chunk,
+                            qp.label.step});
+}
+
+// Queues as they stand between events, at every multiple of the sampling period up to `until`.
+// While time jumps over idle stretches nothing is queued, so one sample there says it all.
+template <class Control>
+void Engine<Control>::sample_queues(TimeNs until) {
+  if (records_.keep_queues && packets_ != 0) {
+    for (; next_sample_ <= until; next_sample_ += params_.queue_sample_ns) {
+      for (const Port& port : ports_) {
+        if (port.queued_bytes == 0) continue;
+        records_.queues.push_back({next_sample_, port.node, ports_[port.peer].node, port.queued_bytes});
+      }
+    }
+    return;
+  }
+  next_sample_ = (until / params_.queue_sample_ns + 1) * params_.queue_sample_ns;
+}
+
+// The line format of the ns-3 program's queue monitor: switches in id order, ports with at least
+// one kilobyte queued; the line ends in a space unless the switch's last port is on it.
+template <class Control>
+void Engine<Control>::monitor_queues() {
+  if (packets_ == 0) return;
+  for (const SharedBuffer& buffer : buffers_) {
+    std::string line;
+    bool last = false;
+    for (std::uint32_t i : topology_.ports_of(buffer.node)) {
+      last = ports_[i].egress_bytes >= kMonitorSmallestBytes;
+      if (!last) continue;
+      line += "j " + std::to_string(topology_.device_index(i)) + " " +
+              std::to_string(ports_[i].egress_bytes) + " ";
+    }
+    if (line.empty()) continue;
+    if (last) line.pop_back();
+    records_.qlen_lines.push_back("time " + std::to_string(now()) + " " + std::to_string(buffer.node) +
+                                  " " + line);
+  }
+}
+
+}  // namespace hpcmoe

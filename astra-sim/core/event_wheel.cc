@@ -1,0 +1,55 @@
+#include "core/event_wheel.hh"
+
+#include <algorithm>
+
+namespace hpcmoe {
+namespace {
+
+constexpr TimeNs kSmallestWheel = 1024;
+constexpr TimeNs kLargestWheel = 65536;  // 256 KiB of slots; farther events go through the heap
+
+}  // namespace
+
+EventWheel::EventWheel(TimeNs horizon_ns) {
+  size_ = std::bit_ceil(std::clamp(horizon_ns, kSmallestWheel, kLargestWheel));
+  mask_ = static_cast<std::size_t>(size_ - 1);
+  tails_.assign(static_cast<std::size_t>(size_), kNil);
+  occupied_.assign(static_cast<std::size_t>(size_ / 64), 0);
+}
+
+std::uint32_t EventWheel::allocate() {
+  ++live_;
+  if (free_ == kNil) {
+    events_.emplace_back();
+    return static_cast<std::uint32_t>(events_.size() - 1);
+  }
+  const std::uint32_t index = free_;
+  free_ = events_[index].next;
+  events_[index] = Event{};
+  return index;
+}
+
+TimeNs EventWheel::next_time() const {
+  if (near_ == 0) return far_.empty() ? kNever : far_.top().time;
+  const std::size_t start = now_ & mask_;
+  std::size_t word = start >> 6;
+  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (start & 63));
+  while (bits == 0) {  // near_ > 0, so some slot within one turn is occupied
+    word = (word + 1) & (occupied_.size() - 1);
+    bits = occupied_[word];
+  }
+  const std::size_t slot = (word << 6) + static_cast<std::size_t>(std::countr_zero(bits));
+  return now_ + ((slot - start) & mask_);
+}
+
+void EventWheel::advance(TimeNs time) {
+  assert(time >= now_ && time != kNever);
+  now_ = time;
+  while (!far_.empty() && far_.top().time - now_ < size_) {
+    const Far event = far_.top();
+    far_.pop();
+    append(event.index, event.time);
+  }
+}
+
+}  // namespace hpcmoe

@@ -1,6 +1,7 @@
 #include "simulation.hh"
 
 #include "backends/native/native_network.hh"
+#include "fast_forward.hh"
 
 namespace hpcmoe {
 namespace {
@@ -41,10 +42,14 @@ class Simulation::Impl {
       system_.start();
     }
     const RunStatus status = network_->run(max_events, kNever);
+    if (status == RunStatus::quiet) fast_forward_.on_quiet();
     const bool finished = system_.finished_ranks() == system_.ranks();
     if (finished) check_invariants(*network_);
-    if (!finished && status != RunStatus::running) throw SimulationError(stuck_message());
-    return progress_of(*network_, finished, system_.finished_ranks());
+    const bool goes_on = status == RunStatus::running || status == RunStatus::quiet;
+    if (!finished && !goes_on) throw SimulationError(stuck_message());
+    Progress progress = progress_of(*network_, finished, system_.finished_ranks());
+    progress.simulated_ns += fast_forward_.added_ns();
+    return progress;
   }
 
   std::string stuck_message() const {
@@ -64,6 +69,7 @@ class Simulation::Impl {
 
   std::unique_ptr<NativeNetwork> network_;
   SystemLayer system_;
+  FastForward fast_forward_{*network_, system_};
   bool started_ = false;
 };
 
@@ -76,8 +82,20 @@ NetworkRecords& Simulation::records() { return impl_->network_->records(); }
 Progress Simulation::run(std::uint64_t max_events) { return impl_->run(max_events); }
 std::uint32_t Simulation::ranks() const { return impl_->system_.ranks(); }
 RankReport Simulation::rank_report(std::uint32_t rank) const { return impl_->system_.report(rank); }
-NetworkTotals Simulation::totals() const { return impl_->network_->totals(); }
-std::vector<LinkCounters> Simulation::link_counters() const { return impl_->network_->link_counters(); }
+NetworkTotals Simulation::totals() const {
+  NetworkTotals totals = impl_->network_->totals();
+  impl_->fast_forward_.add_to(totals);
+  return totals;
+}
+std::vector<LinkCounters> Simulation::link_counters() const {
+  auto links = impl_->network_->link_counters();
+  impl_->fast_forward_.add_to(links);
+  return links;
+}
+void Simulation::enable_fast_forward() { impl_->system_.watch_quiet_moments(); }
+std::uint64_t Simulation::added_layers() const { return impl_->fast_forward_.added_layers(); }
+std::uint64_t Simulation::quiet_moments() const { return impl_->fast_forward_.quiet_moments(); }
+std::vector<RecordRepeat> Simulation::record_repeats() const { return impl_->fast_forward_.repeats(); }
 TimeNs Simulation::max_rtt_ns() const { return impl_->network_->max_rtt_ns(); }
 std::uint64_t Simulation::max_bdp_bytes() const { return impl_->network_->max_bdp_bytes(); }
 

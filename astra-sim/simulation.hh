@@ -33,6 +33,8 @@ class Simulation {
   ~Simulation();
 
   NetworkRecords& records();
+  // Before the first run(): adds equal layers instead of simulating them where that is proven exact.
+  void enable_fast_forward();
 
   // Runs about `max_events` more events. Throws InputError for input that only running reveals,
   // SimulationError when no progress is possible or an end-of-run invariant is broken.
@@ -44,6 +46,10 @@ class Simulation {
   std::vector<LinkCounters> link_counters() const;
   TimeNs max_rtt_ns() const;
   std::uint64_t max_bdp_bytes() const;
+
+  std::uint64_t added_layers() const;  // proven equal and added, not simulated
+  std::uint64_t quiet_moments() const;  // how often all ranks computed on an empty network
+  std::vector<RecordRepeat> record_repeats() const;
 
  private:
   class Impl;

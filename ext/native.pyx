@@ -45,6 +45,10 @@ _LINK = np.dtype(
     [("src", "u4"), ("dst", "u4"), ("rate_bps", "u8"), ("bytes", "u8"), ("data_packets", "u8"),
      ("ack_packets", "u8"), ("pfc_frames", "u8"), ("ecn_marks", "u8"), ("pause_ns", "u8"),
      ("peak_queue_bytes", "u8"), ("busy_ns", "u8")], align=True)
+_REPEAT = np.dtype(
+    [("flow_begin", "u8"), ("flow_end", "u8"), ("pause_begin", "u8"), ("pause_end", "u8"),
+     ("queue_begin", "u8"), ("queue_end", "u8"), ("count", "u8"), ("period_ns", "u8"),
+     ("layer_step", "i8"), ("node_step", "u8")], align=True)
 _RANK = np.dtype(
     [("rank", "u4"), ("finished", "?"), ("finish_ns", "u8"), ("wall_ns", "u8"), ("gpu_ns", "u8"),
      ("comm_ns", "u8"), ("cpu_ns", "u8"), ("remote_mem_ns", "u8"), ("exposed_comm_ns", "u8"),
@@ -249,15 +253,17 @@ cdef tuple rank_row(uint32_t rank, RankReport r):
 
 
 def simulate(*, nodes, switches, links, network, ecn, local_pairs, system, logical_dims, implementations,
-             groups, traces, keep, on_progress=None) -> dict:
+             groups, traces, keep, fast_forward=True, on_progress=None) -> dict:
     """Runs one workload to its end.
 
     switches: node ids; links: rows (src, dst, rate_bps, delay_ns, error_rate); ecn: rows (rate_bps, kmin_bytes, kmax_bytes,
     pmax); local_pairs: [hosts, hosts] of 0/1 or None; network, system: every scalar parameter by name;
     implementations: per collective rows (algorithm, window, one_dim); traces: one object per rank, see
-    make_trace; keep: set of "flows", "pauses", "queues". Returns a dict of arrays and totals.
+    make_trace; keep: set of "flows", "pauses", "queues"; fast_forward: add equal layers where that is
+    proven exact. Returns a dict of arrays and totals.
     """
     cdef vector[RankTrace] rank_traces
+    cdef vector[RecordRepeat] repeats
     cdef unique_ptr[Simulation] simulation
     cdef NetworkParams network_params = make_network(network, ecn, local_pairs)
     cdef SystemParams system_params = make_system(system, logical_dims, implementations, groups)
@@ -266,8 +272,14 @@ def simulate(*, nodes, switches, links, network, ecn, local_pairs, system, logic
         rank_traces.push_back(make_trace(trace))
     simulation.reset(new Simulation(network_params, topology, system_params, move(rank_traces)))
     choose_records(simulation.get().records(), keep)
+    if fast_forward:
+        simulation.get().enable_fast_forward()
     run_to_end(simulation.get(), on_progress)
     result = network_results(simulation.get())
+    repeats = simulation.get().record_repeats()
+    result["repeats"] = copy_records(repeats.data(), repeats.size(), sizeof(RecordRepeat), _REPEAT)
+    result["layers_added"] = simulation.get().added_layers()
+    result["quiet_moments"] = simulation.get().quiet_moments()
     rows = []
     for rank in range(simulation.get().ranks()):
         rows.append(rank_row(rank, simulation.get().rank_report(rank)))

@@ -83,6 +83,8 @@ cdef extern from "simulation.hh" namespace "hpcmoe" nogil:
         pass
     cdef cppclass LinkCounters:
         pass
+    cdef cppclass RecordRepeat:
+        pass
 
     cdef cppclass NetworkRecords:
         bool keep_flows, keep_pauses, keep_queues
@@ -104,7 +106,11 @@ cdef extern from "simulation.hh" namespace "hpcmoe" nogil:
         Simulation(const NetworkParams&, const TopologySpec&, const SystemParams&,
                    vector[RankTrace]) except +
         NetworkRecords& records()
+        void enable_fast_forward()
         Progress run(uint64_t) except +
+        uint64_t added_layers()
+        uint64_t quiet_moments()
+        vector[RecordRepeat] record_repeats() except +
         uint32_t ranks()
         RankReport rank_report(uint32_t)
         NetworkTotals totals()

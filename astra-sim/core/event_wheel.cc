@@ -29,6 +29,10 @@ std::uint32_t EventWheel::allocate() {
   return index;
 }
 
+void EventWheel::schedule_far(std::uint32_t index, TimeNs time) {
+  far_.push({time, far_sequence_++, index});
+}
+
 TimeNs EventWheel::next_time() const {
   if (near_ == 0) return far_.empty() ? kNever : far_.top().time;
   const std::size_t start = now_ & mask_;

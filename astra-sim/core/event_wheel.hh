@@ -81,19 +81,13 @@ class EventWheel {
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(events_.size()); }
   std::uint32_t live() const { return live_; }  // records in use
 
-  void schedule_at(std::uint32_t index, TimeNs time) {
+  HPCMOE_INLINE void schedule_at(std::uint32_t index, TimeNs time) {
     assert(time >= now_);
-    if (time - now_ < size_) {
+    if (time - now_ < size_) [[likely]] {
       append(index, time);
     } else {
-      far_.push({time, far_sequence_++, index});
+      schedule_far(index, time);
     }
-  }
-
-  // For delays known to be within the horizon.
-  void schedule_near(std::uint32_t index, TimeNs time) {
-    assert(time >= now_ && time - now_ < size_);
-    append(index, time);
   }
 
   // Time of the earliest event, or kNever.
@@ -126,7 +120,9 @@ class EventWheel {
     }
   };
 
-  void append(std::uint32_t index, TimeNs time) {
+  void schedule_far(std::uint32_t index, TimeNs time);
+
+  HPCMOE_INLINE void append(std::uint32_t index, TimeNs time) {
     const std::size_t slot = time & mask_;
     const std::uint32_t tail = tails_[slot];
     if (tail == kNil) {

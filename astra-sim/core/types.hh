@@ -10,6 +10,9 @@ namespace hpcmoe {
 using TimeNs = std::uint64_t;
 using RateBps = std::uint64_t;
 
+// For the few functions of the hot path that the compiler would otherwise not inline.
+#define HPCMOE_INLINE [[gnu::always_inline]] inline
+
 constexpr TimeNs kNever = ~TimeNs{0};
 
 // A fault of the input that only the simulator can see. The message is for the user: it names the

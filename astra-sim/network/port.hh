@@ -30,7 +30,7 @@ struct PacketQueue {
 };
 
 struct alignas(64) Port {
-  // First cache line: what every transmission touches.
+  // First cache line: what forwarding a packet touches.
   const std::uint32_t* tx_ns = nullptr;  // serialization time by bytes on the wire
   std::uint32_t peer = 0;
   std::uint32_t delay_ns = 0;
@@ -41,26 +41,30 @@ struct alignas(64) Port {
   std::uint32_t owner = 0;         // switch: index of its shared buffer; host: index of its NIC
   bool busy = false;
   bool paused = false;  // class 3, by the neighbour
-  bool is_host = false;
   bool paused_by_us = false;  // we paused the neighbour's class 3
-  std::uint64_t tx_bytes = 0;  // since counters were last restarted; read by INT
-
-  // Second line: ingress accounting, ECN.
+  std::uint8_t alpha_shift = 0;
   std::uint32_t ingress_bytes = 0;
   std::uint32_t headroom_used = 0;
-  std::uint32_t headroom = 0;
-  std::uint32_t alpha_shift = 0;
+  std::uint64_t tx_bytes = 0;  // all that was ever sent
+
+  // Second line: what every transmission counts, and ECN.
+  std::uint64_t packets[4] = {};  // by EventKind: data, ACK, NACK, PFC
+  TimeNs busy_ns = 0;
+  std::uint64_t ecn_packets = 0;  // packets sent since the network was last empty
   std::uint32_t kmin_bytes = 0;
   std::uint32_t kmax_bytes = 0;
-  double pmax = 0;
-  std::uint64_t identity = 0;    // node and peer node: keys this port's random numbers
-  std::uint64_t ecn_packets = 0;  // packets sent since the network was last empty
   std::uint32_t peak_queue_bytes = 0;
-  std::uint32_t node = 0;
+  std::uint32_t headroom = 0;
 
-  // Third line: counters for the results.
-  std::uint64_t bytes = 0, data_packets = 0, ack_packets = 0, pfc_frames = 0, ecn_marks = 0;
-  TimeNs busy_ns = 0, pause_ns = 0, paused_since = 0;
+  // Third line: the rest.
+  double pmax = 0;
+  std::uint64_t identity = 0;  // node and peer node: keys this port's random numbers
+  std::uint64_t int_base_bytes = 0;  // tx_bytes when the counters were last restarted
+  std::uint64_t ecn_marks = 0;
+  TimeNs pause_ns = 0, paused_since = 0;
+  std::uint32_t node = 0;
+  bool is_host = false;
 };
+static_assert(sizeof(Port) == 192);
 
 }  // namespace hpcmoe

@@ -52,6 +52,18 @@ struct NetworkTotals {
   std::uint64_t ignored_int_flows = 0;               // path longer than the INT field has slots
 };
 
+// Records [begin, end) stand for themselves and for `count` more copies, each `period_ns` later than
+// the one before, with layers and node ids raised by the steps.
+struct RecordRepeat {
+  std::uint64_t flow_begin = 0, flow_end = 0;
+  std::uint64_t pause_begin = 0, pause_end = 0;
+  std::uint64_t queue_begin = 0, queue_end = 0;
+  std::uint64_t count = 0;
+  TimeNs period_ns = 0;
+  std::int64_t layer_step = 0;
+  std::uint64_t node_step = 0;
+};
+
 struct NetworkRecords {
   bool keep_flows = true, keep_pauses = true, keep_queues = true;
   std::vector<FlowRecord> flows;

@@ -26,7 +26,18 @@ struct SharedBuffer {
   }
 
   bool rejects(const Port& in, std::uint32_t size) const {
-    return size + in.headroom_used > in.headroom && size + used(in) > threshold(in);
+    return size + used(in) > threshold(in) && size + in.headroom_used > in.headroom;
+  }
+
+  // A packet that is forwarded at once leaves the accounts as they were, unless it is refused, goes
+  // to the headroom or makes this switch pause or resume its neighbour on the way.
+  bool passes_untouched(const Port& in, std::uint32_t size) const {
+    const std::uint32_t total = in.ingress_bytes + size;
+    const std::uint32_t beyond = total > kReserveBytes ? total - kReserveBytes : 0;
+    const std::uint32_t left = available - shared_used;
+    const std::uint32_t limit = (left - std::min(size, beyond)) >> in.alpha_shift;
+    return in.headroom_used == 0 && !in.paused_by_us && beyond < limit &&
+           size + used(in) <= left >> in.alpha_shift;
   }
 
   void admit(Port& in, std::uint32_t size) {

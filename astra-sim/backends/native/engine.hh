@@ -38,6 +38,8 @@ class Engine final : public NativeNetwork {
   }
   void set_client(NetworkClient* client) override { client_ = client; }
   RunStatus run(std::uint64_t max_events, TimeNs until_ns) override;
+  bool append_signature(std::vector<std::uint64_t>& signature) const override;
+  void offset_records(TimeNs offset_ns) override { record_offset_ = offset_ns; }
   NetworkTotals totals() const override;
   NetworkRecords& records() override { return records_; }
   std::vector<LinkCounters> link_counters() const override;
@@ -111,6 +113,7 @@ class Engine final : public NativeNetwork {
   void record_flow(const QueuePair& qp);
 
   // monitors
+  bool depends_on_absolute_state() const;
   void sample_queues(TimeNs until);
   void monitor_queues();
 
@@ -146,6 +149,7 @@ class Engine final : public NativeNetwork {
 
   std::uint32_t epoch_ = 1;      // counts restarts of the counters
   TimeNs epoch_start_ = 0;
+  TimeNs record_offset_ = 0;
   std::uint32_t live_flows_ = 0;  // started, last ACK not processed
   std::uint64_t packets_ = 0;     // in the network
   std::uint64_t pending_rank_timers_ = 0;

@@ -49,6 +49,9 @@ RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
     wheel_.count_done(batch);
     done += batch;
     totals_.events += batch;
+    if (live_flows_ == 0 && packets_ == 0 && !stopped_ && client_->wants_quiet_stop()) {
+      return RunStatus::quiet;
+    }
   }
   return stopped_ ? RunStatus::stopped : RunStatus::running;
 }
@@ -137,15 +140,45 @@ std::uint16_t Engine<Control>::next_source_port(std::uint32_t src, std::uint32_t
   return counter.next++;
 }
 
+// What makes equal work behave differently later: clocks, counters and streams that run on.
+template <class Control>
+bool Engine<Control>::depends_on_absolute_state() const {
+  const bool streams = params_.ecn_enabled && params_.ecn_random == kStreams;
+  const bool absolute_rtt = params_.cc_mode == kTimely && params_.timely_stamp == kStampZero;
+  return !params_.restart_counters_when_idle || streams || absolute_rtt || has_errors_ ||
+         params_.nic_total_pause_count != 0 || params_.qlen_monitor_start_ns != kNever;
+}
+
+// With no packet and no live queue pair only the NICs' round robin is left: its position, and
+// finished queue pairs that no scan has dropped yet, with the times that may hold back a wake-up.
+template <class Control>
+bool Engine<Control>::append_signature(std::vector<std::uint64_t>& signature) const {
+  if (depends_on_absolute_state() || live_flows_ != 0 || packets_ != 0) return false;
+  for (const Port& port : ports_) {
+    if (port.busy || port.paused || port.paused_by_us) return false;
+  }
+  for (const Nic& nic : nics_) {
+    if (nic.wake_pending) return false;
+    signature.push_back(nic.last_served);
+    signature.push_back(nic.flows.size());
+    for (std::uint32_t flow : nic.flows) {
+      const TimeNs at = flows_[flow].next_avail;
+      signature.push_back(at > now() ? at - now() : 0);
+    }
+  }
+  return true;
+}
+
 // An empty network: absolute counters start anew, so that equal work behaves equally.
 template <class Control>
 void Engine<Control>::restart_counters() {
   ++epoch_;
   epoch_start_ = now();
   for (Port& port : ports_) {
-    port.tx_bytes = 0;
+    port.int_base_bytes = port.tx_bytes;
     port.ecn_packets = 0;
   }
+  if (params_.queue_sample_ns != 0) next_sample_ = epoch_start_ + params_.queue_sample_ns;
 }
 
 template <class Control>
@@ -211,25 +244,25 @@ void Engine<Control>::record_flow(const QueuePair& qp) {
   const auto total = static_cast<std::uint32_t>(qp.size + packets * kStandaloneHeaderBytes);
   const TimeNs standalone = routing_.rtt_ns(qp.src, qp.dst) +
                             std::uint64_t{total} * 8'000'000'000ULL / routing_.pair(qp.src, qp.dst).bw_bps;
-  records_.flows.push_back({qp.src, qp.dst, qp.sport, qp.label.layer, qp.size, qp.start_ns,
-                            now() - qp.start_ns, standalone, qp.label.node_id, qp.label.chunk,
+  records_.flows.push_back({qp.src, qp.dst, qp.sport, qp.label.layer, qp.size,
+                            qp.start_ns + record_offset_, now() - qp.start_ns, standalone, qp.label.node_id, qp.label.chunk,
                             qp.label.step});
 }
 
-// Queues as they stand between events, at every multiple of the sampling period up to `until`.
-// While time jumps over idle stretches nothing is queued, so one sample there says it all.
+// Queues as they stand between events, at every multiple of the sampling period up to `until`,
+// counted from the last restart of the counters. In an empty network there is nothing to see.
 template <class Control>
 void Engine<Control>::sample_queues(TimeNs until) {
   if (records_.keep_queues && packets_ != 0) {
     for (; next_sample_ <= until; next_sample_ += params_.queue_sample_ns) {
       for (const Port& port : ports_) {
         if (port.queued_bytes == 0) continue;
-        records_.queues.push_back({next_sample_, port.node, ports_[port.peer].node, port.queued_bytes});
+        records_.queues.push_back({next_sample_ + record_offset_, port.node, ports_[port.peer].node, port.queued_bytes});
       }
     }
     return;
   }
-  next_sample_ = (until / params_.queue_sample_ns + 1) * params_.queue_sample_ns;
+  next_sample_ += ((until - next_sample_) / params_.queue_sample_ns + 1) * params_.queue_sample_ns;
 }
 
 // The line format of the ns-3 program's queue monitor: switches in id order, ports with at least

@@ -192,7 +192,7 @@ template <class Control>
 NetworkTotals Engine<Control>::totals() const {
   NetworkTotals t = totals_;
   for (const Port& port : ports_) {
-    t.packet_hops += port.data_packets + port.ack_packets;
+    t.packet_hops += port.packets[0] + port.packets[1] + port.packets[2];
     t.ecn_marks += port.ecn_marks;
   }
   return t;
@@ -205,8 +205,8 @@ std::vector<LinkCounters> Engine<Control>::link_counters() const {
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
     const Port& p = ports_[i];
     const TimeNs pause = p.pause_ns + (p.paused ? now() - p.paused_since : 0);
-    rows.push_back({p.node, ports_[p.peer].node, topology_.link_of(i).rate_bps, p.bytes, p.data_packets,
-                    p.ack_packets, p.pfc_frames, p.ecn_marks, pause, p.peak_queue_bytes, p.busy_ns});
+    rows.push_back({p.node, ports_[p.peer].node, topology_.link_of(i).rate_bps, p.tx_bytes, p.packets[0],
+                    p.packets[1] + p.packets[2], p.packets[3], p.ecn_marks, pause, p.peak_queue_bytes, p.busy_ns});
   }
   return rows;
 }

@@ -9,20 +9,14 @@ namespace hpcmoe {
 
 // Occupies the link with the packet. The port's own event is scheduled before the arrival.
 template <class Control>
-inline void Engine<Control>::transmit(std::uint32_t port_index, std::uint32_t packet_index) {
+HPCMOE_INLINE void Engine<Control>::transmit(std::uint32_t port_index, std::uint32_t packet_index) {
   Port& port = ports_[port_index];
   Event& packet = wheel_[packet_index];
   const std::uint32_t duration = port.tx_ns[packet.wire];
   port.busy = true;
-  port.bytes += packet.wire;
+  port.tx_bytes += packet.wire;
   port.busy_ns += duration;
-  if (packet.kind == EventKind::data) {
-    ++port.data_packets;
-  } else if (packet.kind == EventKind::pfc) {
-    ++port.pfc_frames;
-  } else {
-    ++port.ack_packets;
-  }
+  ++port.packets[static_cast<std::size_t>(packet.kind)];
   packet.target = port.peer;
   const TimeNs end = now() + duration;
   wheel_.schedule_at(port_index, end);
@@ -97,7 +91,7 @@ void Engine<Control>::receive_pfc(std::uint32_t packet_index) {
   free_packet(packet_index);
   Port& port = ports_[port_index];
   if (records_.keep_pauses) {
-    records_.pauses.push_back({now(), port.node, ports_[port.peer].node,
+    records_.pauses.push_back({now() + record_offset_, port.node, ports_[port.peer].node,
                                topology_.device_index(port_index), !port.is_host, pause});
   }
   if (pause) {
@@ -146,6 +140,16 @@ inline void Engine<Control>::switch_receive(std::uint32_t packet_index) {
 
   Port& in = ports_[in_index];
   SharedBuffer& buffer = buffers_[in.owner];
+  Port& idle = ports_[out_index];
+  if (!idle.busy && idle.queued_bytes == 0 && !idle.paused && buffer.passes_untouched(in, size)) {
+    if (size > idle.peak_queue_bytes) idle.peak_queue_bytes = size;
+    ++idle.ecn_packets;  // the queue behind it is empty, so it is not marked
+    if constexpr (Control::kReadsInt) {
+      if (direction == 0 && (packet.flags & kCarriesInt) != 0) push_int(idle, packet_index);
+    }
+    transmit(out_index, packet_index);
+    return;
+  }
   if (buffer.rejects(in, size)) {
     drop_packet(packet_index);
     return;
@@ -171,7 +175,6 @@ inline void Engine<Control>::switch_try_send(std::uint32_t port_index) {
   if (!port.priority.empty()) {
     packet = port.priority.pop(wheel_);
     port.queued_bytes -= wheel_[packet].wire;
-    port.tx_bytes += wheel_[packet].wire;
   } else if (!port.queue.empty() && !port.paused) {
     packet = port.queue.pop(wheel_);
     port.queued_bytes -= wheel_[packet].wire;
@@ -201,7 +204,6 @@ inline void Engine<Control>::leave_switch(std::uint32_t port_index, std::uint32_
     const Event& packet = wheel_[packet_index];
     if (packet.kind == EventKind::data && (packet.flags & kCarriesInt) != 0) push_int(port, packet_index);
   }
-  port.tx_bytes += size;
 }
 
 // Random early marking on what is left in the queue. ACKs are marked too; nobody reads that.
@@ -226,8 +228,9 @@ template <class Control>
 inline void Engine<Control>::push_int(const Port& port, std::uint32_t packet_index) {
   Event& packet = wheel_[packet_index];
   const std::uint32_t slot = packet.int_hops % params_.int_max_hops;
+  const std::uint64_t sent = port.tx_bytes - port.int_base_bytes;
   int_records_[packet_index][slot] =
-      IntRecord::make(now() - epoch_start_, port.tx_bytes / (std::uint64_t{128} * params_.int_multi),
+      IntRecord::make(now() - epoch_start_, sent / (std::uint64_t{128} * params_.int_multi),
                       port.queued_bytes / (80 * params_.int_multi));
   ++packet.int_hops;
 }

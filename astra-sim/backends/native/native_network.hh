@@ -15,6 +15,7 @@ namespace hpcmoe {
 
 enum class RunStatus : std::uint8_t {
   running,   // the slice is used up
+  quiet,     // the network is empty and the client wants to look at the state
   stopped,   // the client called stop()
   drained,   // no event is left
   stalled,   // only timers that change nothing are left
@@ -31,6 +32,14 @@ class NativeNetwork : public NetworkBackend {
   // Runs until the status is not `running` or about `max_events` events have run; no event later
   // than `until_ns` runs.
   virtual RunStatus run(std::uint64_t max_events, TimeNs until_ns) = 0;
+
+  // Appends all that the future of an empty network depends on besides absolute time: two equal
+  // appendices mean equal behaviour. False when something is still under way, or when the
+  // parameters make behaviour depend on absolute time or on a running random stream.
+  virtual bool append_signature(std::vector<std::uint64_t>& signature) const = 0;
+  // From now on records carry times later by this much: the clock's owner has added time that was
+  // not simulated.
+  virtual void offset_records(TimeNs offset_ns) = 0;
 
   virtual NetworkTotals totals() const = 0;
   virtual NetworkRecords& records() = 0;

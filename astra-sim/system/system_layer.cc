@@ -1,0 +1,189 @@
+#include "system/system_layer.hh"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "system/input_check.hh"
+#include "system/rank.hh"
+#include "system/stall_report.hh"
+#include "workload/chain.hh"
+#include "workload/statistics.hh"
+
+namespace hpcmoe {
+
+class SystemLayer::Impl final : private NodeSink, private RankObserver {
+ public:
+  Impl(const SystemParams& params, std::vector<RankTrace> traces, NetworkBackend& network)
+      : params_(checked(params, traces.size())),
+        network_(network),
+        layouts_(params_, static_cast<std::uint32_t>(traces.size())),
+        timers_(network),
+        messenger_(network, *this, layouts_.ranks(), params_.rendezvous_protocol),
+        memory_(params_, layouts_.ranks()) {
+    check_traces(params_, layouts_, traces);
+    const RankEnvironment environment{params_, layouts_, timers_, messenger_, memory_};
+    RankObserver& observer = *this;
+    for (std::uint32_t rank = 0; rank < traces.size(); ++rank) {
+      ranks_.emplace_back(rank, std::move(traces[rank]), environment, observer);
+    }
+  }
+
+  void start() {
+    for (Rank& rank : ranks_) rank.start();
+  }
+  void on_timer(std::uint32_t rank) {
+    timers_.called_back();
+    ranks_[rank].on_timer();
+  }
+  void on_flow_finished(std::uint64_t token) { messenger_.on_flow_finished(token); }
+
+  bool watch_quiet_moments();
+  bool wants_quiet_stop();
+  QuietState quiet_state();
+  std::uint64_t repeats_after(const QuietState& first, const QuietState& second) const;
+  LabelStep label_step(const QuietState& first, const QuietState& second) const;
+  void skip(const QuietState& first, const QuietState& second, const Jump& jump);
+
+  std::uint32_t ranks() const { return layouts_.ranks(); }
+  std::uint32_t finished() const { return finished_; }
+  std::uint64_t pending_timers() const { return timers_.pending(); }
+  std::vector<StuckNode> stuck() const { return stuck_nodes(ranks_, params_, messenger_.matcher()); }
+  RankReport report(std::uint32_t rank) const;
+
+ private:
+  static const SystemParams& checked(const SystemParams& params, std::size_t ranks) {
+    check_parameters(params, ranks);
+    return params;
+  }
+
+  void node_completed(std::uint32_t rank, std::uint32_t node) override { ranks_[rank].complete(node); }
+  void rank_finished() override {
+    if (++finished_ == ranks_.size()) network_.stop();
+  }
+
+  SystemParams params_;
+  NetworkBackend& network_;
+  CollectiveLayouts layouts_;
+  Timers timers_;
+  Messenger messenger_;
+  RemoteMemory memory_;
+  std::deque<Rank> ranks_;  // a deque: ranks refer to their own parts and must not move
+  std::uint32_t finished_ = 0;
+  bool watching_ = false;
+  std::uint32_t busy_rank_ = 0;  // was not quiet when last looked at
+  std::vector<std::uint32_t> last_positions_;  // of the last quiet stop
+};
+
+bool SystemLayer::Impl::watch_quiet_moments() {
+  watching_ = !params_.model_shared_bus && !params_.rendezvous_protocol && !params_.replay_only &&
+              std::all_of(ranks_.begin(), ranks_.end(),
+                          [](const Rank& rank) { return is_chain(rank.workload().trace()); });
+  return watching_;
+}
+
+bool SystemLayer::Impl::wants_quiet_stop() {
+  if (!watching_ || !ranks_[busy_rank_].is_quiet()) return false;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].is_quiet()) continue;
+    busy_rank_ = rank;
+    return false;
+  }
+  if (!messenger_.matcher().empty()) return false;
+  std::vector<std::uint32_t> positions;
+  for (const Rank& rank : ranks_) positions.push_back(rank.position());
+  if (positions == last_positions_) return false;
+  last_positions_ = std::move(positions);
+  return true;
+}
+
+QuietState SystemLayer::Impl::quiet_state() {
+  QuietState state;
+  std::vector<std::tuple<TimeNs, std::uint64_t, std::uint32_t>> order;  // in which the timers will fire
+  for (Rank& rank : ranks_) {
+    state.positions.push_back(rank.position());
+    state.signature.push_back(rank.position() - state.positions.front());
+    rank.append_signature(state.signature);
+    order.emplace_back(rank.timer_tick(), rank.timer_order(), rank.rank());
+    state.bytes_sent.push_back(messenger_.bytes_sent(rank.rank()));
+    state.bytes_received.push_back(messenger_.bytes_received(rank.rank()));
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& entry : order) state.signature.push_back(std::get<2>(entry));
+  return state;
+}
+
+std::uint64_t SystemLayer::Impl::repeats_after(const QuietState& first, const QuietState& second) const {
+  std::uint64_t count = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (second.positions[i] <= first.positions[i]) return 0;
+    const RankTrace& trace = ranks_[i].workload().trace();
+    count = std::min(count, hpcmoe::repeats_after(trace, first.positions[i], second.positions[i]));
+  }
+  return count;
+}
+
+LabelStep SystemLayer::Impl::label_step(const QuietState& first, const QuietState& second) const {
+  const auto& nodes = ranks_.front().workload().trace().nodes;
+  const TraceNode &early = nodes[first.positions.front()], &late = nodes[second.positions.front()];
+  return {late.layer - early.layer, late.id - early.id};
+}
+
+void SystemLayer::Impl::skip(const QuietState& first, const QuietState& second, const Jump& jump) {
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i].skip(first.positions[i], second.positions[i], jump);
+    messenger_.add_traffic(i, jump.count * (second.bytes_sent[i] - first.bytes_sent[i]),
+                           jump.count * (second.bytes_received[i] - first.bytes_received[i]));
+  }
+  timers_.add(jump.total_ns());
+}
+
+RankReport SystemLayer::Impl::report(std::uint32_t rank) const {
+  const Workload& workload = ranks_[rank].workload();
+  const WorkloadTotals totals = summarize(workload.trace(), workload.times(), params_);
+  RankReport report;
+  report.finished = workload.finished();
+  report.finish_ns = workload.finish_ns();
+  report.wall_ns = totals.wall_ns;
+  report.cpu_ns = totals.cpu_ns;
+  report.gpu_ns = totals.gpu_ns;
+  report.comm_ns = totals.comm_ns;
+  report.remote_mem_ns = totals.remote_mem_ns;
+  report.modelled_compute_ns = workload.times().modelled_ns();
+  report.bytes_sent = messenger_.bytes_sent(rank);
+  report.bytes_received = messenger_.bytes_received(rank);
+  report.compute_bound_percent = totals.compute_bound_percent;
+  report.compute_utilization_percent = totals.compute_utilization_percent;
+  report.memory_utilization_percent = totals.memory_utilization_percent;
+  report.operation_intensity = totals.operation_intensity;
+  return report;
+}
+
+SystemLayer::SystemLayer(const SystemParams& params, std::vector<RankTrace> traces, NetworkBackend& network)
+    : impl_(std::make_unique<Impl>(params, std::move(traces), network)) {}
+SystemLayer::~SystemLayer() = default;
+
+void SystemLayer::start() { impl_->start(); }
+void SystemLayer::on_timer(std::uint32_t rank) { impl_->on_timer(rank); }
+void SystemLayer::on_flow_finished(std::uint64_t token) { impl_->on_flow_finished(token); }
+bool SystemLayer::watch_quiet_moments() { return impl_->watch_quiet_moments(); }
+bool SystemLayer::wants_quiet_stop() { return impl_->wants_quiet_stop(); }
+QuietState SystemLayer::quiet_state() { return impl_->quiet_state(); }
+std::uint64_t SystemLayer::repeats_after(const QuietState& first, const QuietState& second) const {
+  return impl_->repeats_after(first, second);
+}
+LabelStep SystemLayer::label_step(const QuietState& first, const QuietState& second) const {
+  return impl_->label_step(first, second);
+}
+void SystemLayer::skip(const QuietState& first, const QuietState& second, const Jump& jump) {
+  impl_->skip(first, second, jump);
+}
+std::uint32_t SystemLayer::ranks() const { return impl_->ranks(); }
+std::uint32_t SystemLayer::finished_ranks() const { return impl_->finished(); }
+std::uint64_t SystemLayer::pending_timers() const { return impl_->pending_timers(); }
+RankReport SystemLayer::report(std::uint32_t rank) const { return impl_->report(rank); }
+std::vector<StuckNode> SystemLayer::stuck() const { return impl_->stuck(); }
+
+}  // namespace hpcmoe

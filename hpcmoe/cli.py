@@ -1,0 +1,211 @@
+"""The command line: argument parsing only. What a subcommand does is in ``hpcmoe.commands``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from hpcmoe._version import __version__
+from hpcmoe.errors import HpcmoeError, InputError
+
+_INTERRUPTED = 130  # as a shell reports SIGINT
+
+# Subcommands whose arguments another package parses, with the module of its main(argv).
+_FORWARDED = {"sweep": "hpcmoe.sweep"}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors look like every other error of the program."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(InputError.exit_code, f"hpcmoe: error: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0 done, 2 bad input, 3 a run that cannot go on."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(argv)
+    except HpcmoeError as error:
+        print(f"hpcmoe: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("hpcmoe: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has gone; closing stdout at exit would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"hpcmoe: error: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        return InputError.exit_code
+
+
+def _run(argv: list[str]) -> int:
+    if argv and argv[0] in _FORWARDED:
+        return int(importlib.import_module(_FORWARDED[argv[0]]).main(argv[1:]) or 0)
+    arguments = build_parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = _lazy(arguments.command)
+    return command(arguments)
+
+
+def _lazy(command: str) -> Callable[[argparse.Namespace], int]:
+    module, _, function = command.partition(":")
+    found: Callable[[argparse.Namespace], int] = getattr(
+        importlib.import_module(f"hpcmoe.commands.{module}"), function
+    )
+    return found
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all subcommands; ``command`` in the result is 'module:function'."""
+    parser = _Parser(prog="hpcmoe", description="Packet-level simulation of mixture-of-experts traffic.")
+    parser.add_argument("--version", action="version", version=f"hpcmoe {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for add in (_add_run, _add_list, _add_trace, _add_export, _add_simulate, _add_flows, _add_report,
+                _add_parameters):  # fmt: skip
+        add(commands)
+    commands.add_parser("sweep", help="run many configurations, on many ranks", add_help=False)
+    return parser
+
+
+_Commands = argparse._SubParsersAction
+
+
+def _command(commands: _Commands, name: str, command: str, help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=help[0].upper() + help[1:] + ".", allow_abbrev=False
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        dest="assignments",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="change a parameter (see 'hpcmoe parameters'); may be repeated",
+    )
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="model/topology/strategy/collective/network")
+    parser.add_argument("--tokens", type=int, metavar="N", help="tokens per step (default: 4096)")
+    parser.add_argument(
+        "--layers",
+        type=int,
+        metavar="N",
+        help="MoE layers to run, after the leading dense ones (default: all)",
+    )
+    parser.add_argument(
+        "--model-config", metavar="FILE", help="a Hugging Face config.json in place of the key's model"
+    )
+
+
+def _add_run(commands: _Commands) -> None:
+    parser = _command(commands, "run", "run:run", "simulate one configuration of the study")
+    _add_key(parser)
+    _add_set(parser)
+    _add_json(parser)
+    parser.add_argument("--profile", action="store_true", help="also print what the simulation cost")
+
+
+def _add_list(commands: _Commands) -> None:
+    parser = _command(commands, "list", "catalog:list_keys", "list the run keys that match shell globs")
+    parser.add_argument("patterns", metavar="GLOB", nargs="*", help="such as '*/t6/*' (default: all 768)")
+    for kind in ("models", "topologies", "networks", "collectives"):
+        parser.add_argument(
+            f"--{kind}",
+            dest="kinds",
+            action="append_const",
+            const=kind,
+            default=[],
+            help=f"describe the {kind} instead",
+        )
+
+
+def _add_trace(commands: _Commands) -> None:
+    parser = _command(
+        commands, "trace", "export:trace", "write a configuration's Chakra traces, et.<rank>.et"
+    )
+    _add_key(parser)
+    parser.add_argument("directory", metavar="DIR")
+
+
+def _add_export(commands: _Commands) -> None:
+    parser = _command(commands, "export", "export:export", "write a configuration as upstream's input files")
+    _add_key(parser)
+    parser.add_argument("directory", metavar="DIR")
+    _add_set(parser)
+
+
+def _add_simulate(commands: _Commands) -> None:
+    parser = _command(commands, "simulate", "simulate:simulate", "simulate upstream's input files")
+    for name, what in (
+        ("workload", "prefix of the traces <prefix>.<rank>.et"),
+        ("system", "system.json"),
+        ("network", "config.txt"),
+        ("remote-memory", "remote memory JSON"),
+        ("logical-topology", "logical topology JSON"),
+    ):
+        parser.add_argument(f"--{name}-configuration", required=True, metavar="PATH", help=what)
+    parser.add_argument(
+        "--comm-group-configuration", default="empty", metavar="PATH", help="communicator groups JSON"
+    )
+    parser.add_argument(
+        "--logging-configuration", default="empty", metavar="PATH", help="accepted and not used"
+    )
+    parser.add_argument("--num-queues-per-dim", type=int, default=1, metavar="N")
+    parser.add_argument("--comm-scale", type=float, default=1.0, metavar="X", help="accepted and not used")
+    parser.add_argument(
+        "--injection-scale", type=float, default=1.0, metavar="X", help="factor of the endpoint delay"
+    )
+    parser.add_argument(
+        "--rendezvous-protocol", nargs="?", const="true", default="false", choices=("true", "false", "1", "0")
+    )
+    _add_profile(parser)
+    _add_set(parser)
+    _add_json(parser)
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        choices=("upstream", "study"),
+        default="upstream",
+        help="upstream: every quirk kept (default); study: as 'hpcmoe run' does it",
+    )
+
+
+def _add_flows(commands: _Commands) -> None:
+    parser = _command(commands, "flows", "flows:flows", "simulate a list of flows on a network alone")
+    parser.add_argument("--network-configuration", required=True, metavar="PATH", help="config.txt")
+    parser.add_argument(
+        "--flows", required=True, metavar="FILE", help="lines 't_ns src dst bytes' sorted by time"
+    )
+    parser.add_argument("--fct", required=True, metavar="OUT", help="flow completion times")
+    parser.add_argument("--until-ns", type=int, metavar="T", help="stop at this time, finished or not")
+    _add_profile(parser)
+    _add_set(parser)
+
+
+def _add_report(commands: _Commands) -> None:
+    parser = _command(commands, "report", "report:report", "write tables and claims of a results file")
+    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR")
+
+
+def _add_parameters(commands: _Commands) -> None:
+    parser = _command(commands, "parameters", "catalog:list_parameters", "list every parameter")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only these")

@@ -1,0 +1,76 @@
+"""``hpcmoe run``: one configuration, a short table and optionally JSON."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from collections.abc import Iterator
+from typing import Any
+
+from hpcmoe.commands import common
+from hpcmoe.scenario import Scenario
+
+_COUNTERS = ("simulated_ns", "events", "packet_hops", "layers_simulated", "layers_added", "ecn_marks",
+             "pfc_pauses", "drops")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from hpcmoe import runner
+
+    scenario = common.key_scenario(arguments)
+    common.warn(scenario)
+    progress = common.progress_printer()
+    try:
+        result = runner.run(scenario, progress=progress)
+    finally:
+        common.end_progress(progress)
+    common.write_json(arguments.json, to_json(scenario, result))
+    if arguments.json != "-":
+        print("\n".join(table(scenario, result)))
+        if arguments.profile:
+            print("\n".join(cost(result)))
+    return 0
+
+
+def to_json(scenario: Scenario, result: Any) -> dict[str, Any]:
+    """The result with times in ns; wall, GPU and communication time are the bottleneck rank's."""
+    totals = {name: int(getattr(result, name)) for name in ("wall_ns", "gpu_ns", "comm_ns", *_COUNTERS)}
+    return {
+        "key": scenario.key,
+        "tokens": scenario.tokens,
+        "layers": scenario.layers,
+        "digest": scenario.digest(),
+        "bottleneck_rank": int(result.bottleneck_rank),
+        **totals,
+        "seconds": float(result.seconds),
+        "ranks": common.json_rank_rows(result.ranks),
+    }
+
+
+def table(scenario: Scenario, result: Any) -> Iterator[str]:
+    """A short table for people."""
+    layers = "all" if scenario.layers is None else str(scenario.layers)
+    yield f"{scenario.key}  ({scenario.tokens} tokens, {layers} MoE layers)"
+    fraction = result.comm_ns / result.wall_ns if result.wall_ns else 0.0
+    yield from (
+        f"  {name:<24}{value}"
+        for name, value in (
+            ("completion time", f"{result.wall_ns / 1e6:.6f} ms  (rank {result.bottleneck_rank})"),
+            ("GPU time", f"{result.gpu_ns / 1e6:.6f} ms"),
+            ("communication time", f"{result.comm_ns / 1e6:.6f} ms  ({fraction:.1%})"),
+            ("layers simulated", f"{result.layers_simulated}, {result.layers_added} added"),
+            ("ECN marks", f"{result.ecn_marks}"),
+            ("PFC pauses", f"{result.pfc_pauses}"),
+            ("dropped packets", f"{result.drops}"),
+        )
+    )
+
+
+def cost(result: Any) -> Iterator[str]:
+    """What the simulation took on this machine."""
+    seconds = max(result.seconds, 1e-9)
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    yield f"  {'CPU time':<24}{result.seconds:.3f} s"
+    yield f"  {'events':<24}{result.events}  ({result.events / seconds / 1e6:.2f} M/s)"
+    yield f"  {'packet-hops':<24}{result.packet_hops}  ({result.packet_hops / seconds / 1e6:.2f} M/s)"
+    yield f"  {'peak memory':<24}{peak_mib:.0f} MiB"

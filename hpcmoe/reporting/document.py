@@ -1,0 +1,65 @@
+"""A report before rendering."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hpcmoe.analysis import Notice, Section, Table
+
+
+@dataclass(frozen=True)
+class Document:
+    """``origin``: name and value of what identifies the results file, in order."""
+
+    title: str
+    origin: tuple[tuple[str, str], ...]
+    notices: tuple[Notice, ...]
+    sections: tuple[Section, ...]
+
+    def tables(self) -> Iterator[Table]:
+        for section in self.sections:
+            yield from section.items
+
+
+READING = (
+    (
+        "Times",
+        (
+            "are those of the bottleneck rank, the last to complete (the lowest on a tie), in "
+            "seconds. wall = GPU + communication."
+        ),
+    ),
+    (
+        "Means",
+        (
+            "are arithmetic over a set; a ratio of conditions is a ratio of means; the communication "
+            "fraction of a set is mean communication over mean wall time."
+        ),
+    ),
+    (
+        "Sets per model",
+        (
+            "S_full: all 192 runs. S_feedback: the three modes with rate feedback, 144. S_RoCE: the two "
+            "RoCE modes, 96. S_network: topologies t1 to t5, 40 per mode."
+        ),
+    ),
+    (
+        "difference",
+        (
+            "is (ours - published) / published in percent; in percentage points (pp) where the value is a "
+            "relative difference itself; plain for counts; same or differs for names."
+        ),
+    ),
+    (
+        "partial",
+        "marks a value over an incomplete set, with its n. It is never compared with the published value.",
+    ),
+    ("gap", "marks a value that no run of this file gives."),
+    (
+        "scaled",
+        (
+            "marks a full-model estimate: time of the layers simulated, times all layers over those "
+            "simulated. It is not simulated. It is given only for models whose layers are all alike."
+        ),
+    ),
+)
+"""How to read a report: term and meaning."""

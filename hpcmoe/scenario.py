@@ -1,0 +1,295 @@
+"""Everything that one run needs, complete and checked, and the digest that identifies it.
+
+``scenario_from_key`` makes a run of the study, ``scenario_from_upstream_files`` a run of upstream's own
+input files with every quirk of upstream kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcmoe import catalog, chakra, parameters, scenario_checks, topology, upstream
+from hpcmoe._version import __version__
+from hpcmoe.chakra_nodes import Needs
+from hpcmoe.design import RunKey
+from hpcmoe.errors import InputError
+from hpcmoe.model import Model, load_model
+from hpcmoe.overrides import Overrides
+from hpcmoe.parameters import Value
+from hpcmoe.topology import Topology
+from hpcmoe.trace import TraceGraph
+from hpcmoe.units import parse_rate_bps, parse_time_ns
+from hpcmoe.upstream.config import EcnThreshold, NetworkConfig
+from hpcmoe.upstream.json_files import COLLECTIVES, Implementation, parse_implementation
+from hpcmoe.workload import build_workload
+
+_MAX_INJECTION_SCALE = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """One run's inputs.
+
+    ``ecn`` rows are (rate_bps, kmin_bytes, kmax_bytes, pmax). ``implementations`` lists (algorithm, window,
+    one_dim) per logical dimension: algorithm 0 ring, 1 direct, 2 halving-doubling, 3 double binary tree;
+    window -1 unlimited. ``traces`` has one graph per rank, which ranks may share. ``cc_disabled_pairs`` is
+    bool [hosts, hosts], true for pairs without congestion control, or None. ``layers`` counts MoE layers.
+    """
+
+    key: str
+    profile: str
+    topology: Topology
+    network: dict[str, Value]
+    ecn: list[EcnThreshold]
+    system: dict[str, Value]
+    implementations: dict[str, list[Implementation]]
+    logical_dims: tuple[int, ...]
+    groups: dict[int, list[int]]
+    traces: list[TraceGraph]
+    cc_disabled_pairs: np.ndarray | None = None
+    tokens: int | None = None
+    layers: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        return math.prod(self.logical_dims)
+
+    @cached_property
+    def trace_digests(self) -> list[str]:
+        """Hex sha256 of each rank's trace."""
+        known = {id(graph): graph.digest() for graph in {id(g): g for g in self.traces}.values()}
+        return [known[id(graph)] for graph in self.traces]
+
+    def to_json(self) -> dict[str, Any]:
+        """All that decides the result, with digests in place of the traces, and what it is called."""
+        return {
+            "key": self.key,
+            "profile": self.profile,
+            "tokens": self.tokens,
+            "layers": self.layers,
+            "node_names": list(self.topology.node_names),
+            "server_of_host": list(self.topology.server_of_host),
+            **self._inputs(),
+        }
+
+    def digest(self) -> str:
+        """Hex sha256 over the inputs and the version; equal inputs under two keys have equal digests."""
+        content = {"hpcmoe_version": __version__, **self._inputs()}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _inputs(self) -> dict[str, Any]:
+        distinct = list(dict.fromkeys(self.trace_digests))
+        return {
+            "node_count": self.topology.node_count,
+            "switch_ids": list(self.topology.switch_ids),
+            "links": [list(link) for link in self.topology.links],
+            "network": self.network,
+            "ecn": [list(row) for row in self.ecn],
+            "system": self.system,
+            "implementations": {k: [list(entry) for entry in v] for k, v in self.implementations.items()},
+            "logical_dims": list(self.logical_dims),
+            "groups": {str(group): members for group, members in sorted(self.groups.items())},
+            "trace_sha256": distinct,
+            "trace_of_rank": [distinct.index(digest) for digest in self.trace_digests],
+            "cc_disabled_sha256": _matrix_digest(self.cc_disabled_pairs),
+        }
+
+
+def _matrix_digest(matrix: np.ndarray | None) -> str | None:
+    if matrix is None:
+        return None
+    return hashlib.sha256(f"{matrix.shape}".encode() + np.packbits(matrix).tobytes()).hexdigest()
+
+
+def scenario_from_key(
+    key: RunKey | str,
+    *,
+    tokens: int | None = None,
+    layers: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    model: Model | None = None,
+) -> Scenario:
+    """A run of the study, in the ``study`` profile.
+
+    ``layers`` counts MoE layers (the leading dense layers always stay), None is all of them. ``overrides``
+    are parameters by name, as values or as text. ``model`` replaces the key's model.
+    """
+    key = RunKey.parse(key) if isinstance(key, str) else key
+    changes = Overrides(overrides or {})
+    mode = catalog.load("networks", key.network)
+    delay = changes.external_delay_ns(parse_time_ns(mode["external_delay"]))
+    topo = topology.build(key.topology, delay)
+    model = model or load_model(key.model)
+    tokens = catalog.study()["tokens"] if tokens is None else tokens
+    graph = build_workload(model, key.tp, key.ep, tokens, layers).graph
+    scenario = Scenario(
+        key=str(key),
+        profile="study",
+        topology=topo,
+        network=_study_network(mode, changes),
+        ecn=changes.ecn(_study_ecn()),
+        system=parameters.complete(changes.apply("system", parameters.defaults("study", "system")), "system"),
+        implementations=_catalog_implementations(key.collective),
+        logical_dims=(key.tp, key.ep),
+        groups={},
+        traces=[graph] * (key.tp * key.ep),
+        cc_disabled_pairs=_same_server(topo),
+        tokens=tokens,
+        layers=layers,
+    )
+    return _checked(scenario)
+
+
+def _study_network(mode: Mapping[str, Any], changes: Overrides) -> dict[str, Value]:
+    values = parameters.defaults("study", "network")
+    for name, value in mode["parameters"].items():
+        parameter = parameters.find(name)
+        values[name] = parameter.parse(str(value), file="catalog/networks")
+    return parameters.complete(changes.apply("network", values), "network")
+
+
+def _study_ecn() -> list[EcnThreshold]:
+    return [
+        (parse_rate_bps(row["rate"]), row["kmin_bytes"], row["kmax_bytes"], row["pmax"])
+        for row in catalog.study()["ecn"]
+    ]
+
+
+def _catalog_implementations(collective: str) -> dict[str, list[Implementation]]:
+    entry = catalog.load("collectives", collective)
+    return {name: [parse_implementation(text) for text in entry[name]] for name in COLLECTIVES}
+
+
+def _same_server(topo: Topology) -> np.ndarray:
+    servers = np.array(topo.server_of_host)
+    return servers[:, None] == servers[None, :]
+
+
+@dataclass(frozen=True)
+class UpstreamFiles:
+    """Upstream's command line: the input files and the options that are no file."""
+
+    workload: str
+    system: str
+    network: str
+    memory: str
+    logical_topology: str
+    groups: str = "empty"
+    cc_policy: str | None = None
+    num_queues_per_dim: int = 1
+    injection_scale: float = 1.0
+    rendezvous_protocol: bool = False
+
+
+def scenario_from_upstream_files(
+    files: UpstreamFiles, *, profile: str = "upstream", overrides: Mapping[str, Any] | None = None
+) -> Scenario:
+    """A run of upstream's input files; the topology is the one that the network configuration names."""
+    changes = Overrides(overrides or {}, allow_external_delay=False)
+    dims = upstream.read_logical_dims(files.logical_topology)
+    ranks = math.prod(dims)
+    system, implementations, warnings = _upstream_system(files, profile, changes)
+    config, network = network_from_file(files.network, profile, changes)
+    topo = topology_of(config, files.network)
+    needs = Needs(bool(system["roofline_enabled"]), bool(system["replay_only"]))
+    _check_trace_files(files.workload, ranks, dims)
+    traces = chakra.read_traces(files.workload, ranks, needs)
+    graphs, groups = chakra.merge_groups(traces, upstream.read_groups(files.groups), ranks)
+    scenario = Scenario(
+        key="",
+        profile=profile,
+        topology=topo,
+        network=network,
+        ecn=changes.ecn(config.ecn),
+        system=system,
+        implementations=implementations,
+        logical_dims=dims,
+        groups=groups,
+        traces=graphs,
+        cc_disabled_pairs=upstream.read_cc_policy(files.cc_policy, topo.hosts) if files.cc_policy else None,
+        warnings=(*warnings, *config.warnings),
+    )
+    return _checked(scenario)
+
+
+def network_from_file(
+    path: str | Path, profile: str, changes: Overrides
+) -> tuple[NetworkConfig, dict[str, Value]]:
+    """A config.txt and the complete network parameters that it gives in a profile.
+
+    Keys of upstream have upstream's defaults in either profile; the profile decides the rest.
+    """
+    config = upstream.read_network_config(path)
+    values = parameters.defaults("upstream", "network")
+    values.update(
+        {name: parameters.defaults(profile, "network")[name] for name in parameters.PROFILE_SWITCHES}
+    )
+    values.update(config.values)
+    if "qlen" not in config.files:
+        values["qlen_monitor_start_ns"] = parameters.MONITOR_OFF
+    values = changes.apply("network", values)
+    if values["cc_mode"] == parameters.CC_MODES["none"]:
+        # Upstream leaves rates that are not given undefined, and without control nothing reads them.
+        study = parameters.defaults("study", "network")
+        values.update({name: study[name] for name in ("rate_ai_bps", "rate_hai_bps") if values[name] is None})
+    return config, parameters.complete(values, "network", file=str(path))
+
+
+def topology_of(config: NetworkConfig, path: str | Path) -> Topology:
+    """The topology that a config.txt names, relative to the working directory."""
+    if "topology" not in config.files:
+        raise InputError("missing", file=path, field="TOPOLOGY_FILE", allowed="the path of a topology file")
+    return upstream.read_topology(config.files["topology"])
+
+
+def _upstream_system(
+    files: UpstreamFiles, profile: str, changes: Overrides
+) -> tuple[dict[str, Value], dict[str, list[Implementation]], list[str]]:
+    if not 0 <= files.injection_scale <= _MAX_INJECTION_SCALE:
+        raise InputError(
+            "bad value",
+            field="injection-scale",
+            value=files.injection_scale,
+            allowed=f"0 to {_MAX_INJECTION_SCALE}",
+        )
+    config = upstream.read_system(files.system)
+    values = parameters.defaults("upstream", "system")
+    values.update(config.values)
+    values.update(upstream.read_memory(files.memory))
+    if "endpoint_delay_ns" in config.values:  # the default is not scaled
+        values["endpoint_delay_ns"] = int(config.values["endpoint_delay_ns"] * files.injection_scale)
+    values["num_queues_per_dim"] = files.num_queues_per_dim
+    values["rendezvous_protocol"] = files.rendezvous_protocol
+    complete = parameters.complete(changes.apply("system", values), "system", file=files.system)
+    return complete, config.implementations, config.warnings
+
+
+def _check_trace_files(prefix: str, ranks: int, dims: Sequence[int]) -> None:
+    shape = " x ".join(map(str, dims))
+    missing = next((r for r in range(ranks) if not chakra.trace_path(prefix, r).is_file()), None)
+    if missing is not None:
+        raise InputError(
+            f"no such file, but the logical topology {shape} has {ranks} ranks",
+            file=chakra.trace_path(prefix, missing),
+        )
+    if chakra.trace_path(prefix, ranks).is_file():
+        raise InputError(
+            f"one trace too many: the logical topology {shape} has {ranks} ranks",
+            file=chakra.trace_path(prefix, ranks),
+        )
+
+
+def _checked(scenario: Scenario) -> Scenario:
+    warnings = scenario_checks.check(scenario)
+    return replace(scenario, warnings=(*scenario.warnings, *warnings)) if warnings else scenario

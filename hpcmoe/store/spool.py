@@ -1,0 +1,73 @@
+"""Variable-size output of one run, kept in a file of its own until it is committed.
+
+A spool file appears complete or not at all: it is written under a temporary name, synced and
+renamed. It goes only after the results file that took it over was read back (merge.py).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from hpcmoe.store import schema
+from hpcmoe.store.paths import ResultPaths, sync_folder
+from hpcmoe.store.result import RunTraces
+
+
+def write_spool(paths: ResultPaths, key: str, traces: RunTraces, writer: int) -> Path:
+    """Store the traces of run `key` durably; `writer` is the MPI rank, for the temporary name."""
+    paths.spool.mkdir(exist_ok=True)
+    temporary, final = paths.spool_temporary(key, writer), paths.spool_file(key, traces.digest)
+    with open(temporary, "wb") as stream:
+        np.savez(
+            stream,
+            digest=_text(traces.digest),
+            config=_text(traces.config),
+            repeat=np.array(traces.repeat, "<u4"),
+            fct=traces.fct,
+            qlen=traces.qlen,
+            pfc=traces.pfc,
+        )
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, final)
+    sync_folder(paths.spool)
+    return final
+
+
+def read_spool(path: Path, kinds: tuple[str, ...] = schema.TRACE_KINDS) -> RunTraces:
+    """Read a spool file; only the trace kinds named are loaded, the others come back empty."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {kind: archive[kind] for kind in kinds}
+        return RunTraces(
+            archive["digest"].tobytes().decode(),
+            archive["config"].tobytes().decode(),
+            int(archive["repeat"]),
+            **arrays,
+        )
+
+
+def clear_leftovers(paths: ResultPaths) -> int:
+    """Remove what killed ranks did not finish; returns how many files that were."""
+    leftovers = paths.spool_leftovers()
+    for path in leftovers:
+        path.unlink(missing_ok=True)
+    return len(leftovers)
+
+
+def remove_spool(paths: ResultPaths) -> None:
+    """Remove the spool folder with everything in it. Only for when nothing there is needed."""
+    sessions = map(paths.session_file, paths.session_numbers())
+    for path in (*paths.spooled(), *paths.spool_leftovers(), *sessions):
+        path.unlink(missing_ok=True)
+    paths.lock.unlink(missing_ok=True)
+    try:
+        paths.spool.rmdir()
+    except OSError:
+        return  # already gone, or it holds a file that is not ours to remove
+
+
+def _text(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)

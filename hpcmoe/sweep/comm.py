@@ -1,0 +1,167 @@
+"""How ranks talk: mpi4py when a launcher started us, a stand-in of one rank otherwise.
+
+MPI is neither needed nor imported for a plain `python -m hpcmoe.sweep`. Every wait polls and
+backs off, so a rank that has nothing to do leaves its core to others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, NoReturn, Protocol
+
+from hpcmoe.errors import HpcmoeError
+
+
+class Tag(IntEnum):
+    """Every message tag of a sweep. Which run a message is about is inside the message."""
+
+    READY = 1
+    """Worker to rank 0: a Report; the worker waits for a TASK."""
+    TASK = 2
+    """Rank 0 to worker: a Task, or None to stop."""
+    EXIT = 3
+    """Rank 0 to worker, after the last TASK: the exit code."""
+
+
+class Comm(Protocol):
+    """What a sweep needs of a communicator."""
+
+    rank: int
+    size: int
+    library: str
+
+    def broadcast(self, value: Any) -> Any: ...
+    def send(self, value: Any, rank: int, tag: Tag) -> None: ...
+    def poll(self, tag: Tag) -> tuple[int, Any] | None: ...
+    def abort(self, code: int) -> None: ...
+
+
+class SerialComm:
+    """One rank and nobody to talk to."""
+
+    rank = 0
+    size = 1
+    library = "none"
+
+    def broadcast(self, value: Any) -> Any:
+        return value
+
+    def send(self, value: Any, rank: int, tag: Tag) -> NoReturn:
+        raise RuntimeError(f"no rank {rank} to send {tag.name} to")
+
+    def poll(self, tag: Tag) -> None:
+        return None
+
+    def abort(self, code: int) -> None:
+        """Nothing to take down: the caller returns its exit code."""
+
+
+class MpiComm:
+    """The world communicator of mpi4py."""
+
+    def __init__(self) -> None:
+        import mpi4py
+
+        mpi4py.rc(threads=False)
+        from mpi4py import MPI
+
+        self._mpi, self._world = MPI, MPI.COMM_WORLD
+        self.rank: int = self._world.rank
+        self.size: int = self._world.size
+        self.library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+
+    def broadcast(self, value: Any) -> Any:
+        return self._world.bcast(value, root=0)
+
+    def send(self, value: Any, rank: int, tag: Tag) -> None:
+        self._world.send(value, dest=rank, tag=tag)
+
+    def poll(self, tag: Tag) -> tuple[int, Any] | None:
+        """(sender, message) if one with this tag has come, without waiting."""
+        status = self._mpi.Status()
+        if not self._world.iprobe(source=self._mpi.ANY_SOURCE, tag=tag, status=status):
+            return None
+        sender = status.Get_source()
+        return sender, self._world.recv(source=sender, tag=tag)
+
+    def abort(self, code: int) -> None:
+        """End all ranks now."""
+        sys.stderr.flush()
+        self._world.Abort(code)
+
+
+class Backoff:
+    """Sleeps longer and longer, from 1 ms to 50 ms, until `reset`."""
+
+    _FIRST_S, _LAST_S = 0.001, 0.05
+
+    def __init__(self) -> None:
+        self._next_s = self._FIRST_S
+
+    def reset(self) -> None:
+        self._next_s = self._FIRST_S
+
+    def sleep(self) -> None:
+        time.sleep(self._next_s)
+        self._next_s = min(2 * self._next_s, self._LAST_S)
+
+
+def wait_for(comm: Comm, tag: Tag, while_waiting: Callable[[], None] = lambda: None) -> Any:
+    """The next message with `tag`; `while_waiting` is called at every look and may raise."""
+    backoff = Backoff()
+    while (found := comm.poll(tag)) is None:
+        while_waiting()
+        backoff.sleep()
+    return found[1]
+
+
+LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+"""Set by launchers that tell each process how many there are."""
+LAUNCHER_MARKS = (*LAUNCHER_SIZES, "PMI_RANK", "PMIX_RANK", "PMI_FD", "SLURM_STEP_ID")
+
+
+def connect(environment: Mapping[str, str] = os.environ) -> Comm:
+    """The communicator this process was started for.
+
+    Raises HpcmoeError when mpi4py is missing under a launcher, or when the launcher and MPI
+    disagree on the number of ranks: each would then run the whole sweep on its own.
+    """
+    comm: Comm = SerialComm()
+    missing = None
+    if any(name in environment for name in LAUNCHER_MARKS):
+        try:
+            comm = MpiComm()
+        except (ImportError, RuntimeError) as error:
+            missing = error
+    _check_size(comm, environment, missing)
+    return comm
+
+
+def _check_size(comm: Comm, environment: Mapping[str, str], missing: Exception | None) -> None:
+    for name, advice in _ADVICE.items():
+        text = environment.get(name, "")
+        if not text.isdigit() or int(text) == comm.size:
+            continue
+        if missing is not None:
+            raise HpcmoeError(
+                f"{name}={text}, but mpi4py cannot be used in this Python ({missing}); "
+                "install it: pip install mpi4py mpich"
+            )
+        seen = f"MPI ({comm.library}) sees" if comm.library != "none" else "this process was started as"
+        raise HpcmoeError(f"{name}={text}, but {seen} {comm.size} rank(s). {advice}")
+
+
+_ADVICE = {
+    "SLURM_NTASKS": "Inside a Slurm allocation start it with srun and the --mpi that fits this MPI: "
+    "--mpi=pmi2 for MPICH (pip install mpich), --mpi=pmix for Open MPI ('srun --mpi=list' "
+    "shows what there is). To use fewer ranks than the allocation on purpose, unset "
+    "SLURM_NTASKS first.",
+    "PMI_SIZE": "The launcher belongs to another MPI than mpi4py: use the mpiexec of the MPI named above, "
+    "or under Slurm --mpi=pmix for Open MPI.",
+    "OMPI_COMM_WORLD_SIZE": "The launcher belongs to another MPI than mpi4py: use the mpiexec of the MPI "
+    "named above.",
+}

@@ -1,0 +1,171 @@
+"""Compares what a sweep was asked for with the file that is there, and lists what is left to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hpcmoe import design
+from hpcmoe.errors import InputError
+from hpcmoe.store import schema
+from hpcmoe.store.layout import FileSpec, RowMap, RunSpec, create, read_row_map
+from hpcmoe.store.merge import has_traces
+from hpcmoe.store.paths import ResultPaths
+from hpcmoe.store.reader import open_checked
+from hpcmoe.sweep.arguments import Options
+from hpcmoe.sweep.cost import predicted_cost
+from hpcmoe.sweep.simulator import Simulator
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to do: its row, and the digest with which the stored result may be kept ('' if none)."""
+
+    run: int
+    keep: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every rank needs to know. Rank 0 sends it around before work begins."""
+
+    options: Options
+    keys: tuple[design.RunKey, ...]
+    row_map: RowMap
+
+    @property
+    def paths(self) -> ResultPaths:
+        return ResultPaths(self.options.file)
+
+
+FACTORS = {**design.FACTORS, "collective": design.COLLECTIVES + design.EXTRA_COLLECTIVES}
+"""Names that a results file has codes for."""
+
+
+def make_plan(
+    options: Options, simulator: Simulator, software: Mapping[str, str], session: Mapping[str, Any]
+) -> tuple[Plan, list[Task], list[str]]:
+    """Plan, tasks in the order to hand out, and remarks for the user. Lays the file out if new.
+
+    Raises InputError when the options are bad or do not fit the existing file.
+    """
+    keys = tuple(design.select(options.select))
+    remarks: list[str] = []
+    if not options.file.exists():
+        simulator.scenario(keys[0], options)  # refuse bad options before there is a file
+        row_map = create(options.file, file_spec(options, keys, simulator, software, session))
+        stored = [""] * len(keys)
+    else:
+        row_map, stored = _continue(options, keys, software, remarks)
+    return Plan(options, keys, row_map), order_tasks(keys, stored, options, renewed=bool(remarks)), remarks
+
+
+def file_spec(
+    options: Options,
+    keys: Sequence[design.RunKey],
+    simulator: Simulator,
+    software: Mapping[str, str],
+    session: Mapping[str, Any],
+) -> FileSpec:
+    """What the store needs to lay out a new file."""
+    runs = [RunSpec(str(key), *simulator.shape(key)) for key in keys]
+    provenance = {name: value for name, value in session.items() if name in schema.PROVENANCE_ATTRIBUTES}
+    return FileSpec(
+        runs,
+        FACTORS,
+        options.tokens,
+        options.layers,
+        options.overrides,
+        options.select,
+        options.traces,
+        software,
+        {"created": session["started"], **provenance},
+    )
+
+
+def order_tasks(
+    keys: Sequence[design.RunKey], keep: Sequence[str], options: Options, *, renewed: bool
+) -> list[Task]:
+    """Longest predicted run first; stored results that only need a check go last.
+
+    With `renewed` stored results are expected to be out of date and are ordered like new runs.
+    """
+
+    def rank(task: Task) -> tuple[bool, float, int]:
+        checked_last = bool(task.keep) and not renewed
+        return checked_last, -predicted_cost(keys[task.run], options.tokens, options.layers), task.run
+
+    return sorted((Task(run, digest) for run, digest in enumerate(keep)), key=rank)
+
+
+def _continue(
+    options: Options, keys: Sequence[design.RunKey], software: Mapping[str, str], remarks: list[str]
+) -> tuple[RowMap, list[str]]:
+    """Check an existing file against the options; digests that may be kept, per run."""
+    with open_checked(options.file) as file:
+        _check_same_study(options, keys, file)
+        keep = _kept_digests(file, options.file)
+        written_by = str(file.attrs["hpcmoe_version"])
+    if written_by != software["hpcmoe_version"] and any(keep):
+        remarks.append(
+            f"the file was written by hpcmoe {written_by}, this is {software['hpcmoe_version']}: "
+            "finished runs are done again"
+        )
+    return read_row_map(options.file), keep
+
+
+def _kept_digests(file: h5py.File, path: Path) -> list[str]:
+    runs = file[schema.RUNS.path][...]
+    usable = (runs["status"] == schema.STATUS["ok"]) & has_traces(file, ResultPaths(path))
+    return [digest.decode() for digest in np.where(usable, runs["digest"], b"")]
+
+
+def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5py.File) -> None:
+    stored = json.loads(file.attrs["design"])
+    asked = {
+        "tokens": options.tokens,
+        "layers": options.layers,
+        "overrides": dict(options.overrides),
+        "traces": options.traces,
+    }
+    flags = {"tokens": "--tokens", "layers": "--layers", "overrides": "--set", "traces": "--no-traces"}
+    differences = [
+        f"{flags[name]} ({name} {_shown(stored.get(name))} in the file, {_shown(value)} asked for)"
+        for name, value in asked.items()
+        if stored.get(name) != value
+    ]
+    held = {key.decode() for key in file[schema.RUNS.path]["key"]}
+    wanted = {str(key) for key in keys}
+    if held != wanted:
+        differences.append(
+            f"--select ({_selection(held - wanted, wanted - held)}; "
+            f"the file was made with {' '.join(stored['select'])!r})"
+        )
+    if differences:
+        raise InputError(
+            f"this results file belongs to another sweep. Different: {'; '.join(differences)}. "
+            "Repeat the first command to continue it, or name another file",
+            file=options.file,
+        )
+
+
+def _selection(only_file: Iterable[str], only_asked: Iterable[str]) -> str:
+    parts = []
+    for names, where in ((sorted(only_file), "only in the file"), (sorted(only_asked), "only asked for")):
+        if names:
+            parts.append(f"{len(names)} run(s) {where}, e.g. {names[0]}")
+    return ", ".join(parts)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={text}" for name, text in sorted(value.items())) or "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "all" if value is None else str(value)

@@ -1,11 +1,11 @@
 // Exact fast-forward over equal layers.
 //
-// When the network is empty and every rank computes, the future depends only on the ranks' positions,
-// on what is left of their computations, on round robins and on tree parities (random streams, source
-// ports and INT counters restart whenever the network is empty). If that state equals an earlier one
-// and the traces go on to repeat what lies between, the copies are added: time, counters and traffic
-// times the count, records once with a repeat count. Nothing is added that the comparison does not
-// prove; where the ranks never all compute at once the run is simulated in full.
+// When the network is empty and every rank computes or waits, the future depends only on the ranks'
+// positions, on what is left of their computations and collectives, and on round robins (random
+// streams, source ports and INT counters restart whenever the network is empty). If that state equals
+// an earlier one and the traces go on to repeat what lies between, the copies are added: time,
+// counters and traffic times the count, records once with a repeat count. Nothing is added that the
+// comparison does not prove; where there is no such moment the run is simulated in full.
 #pragma once
 
 #include <cstdint>

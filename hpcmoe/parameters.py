@@ -262,6 +262,8 @@ _SYSTEM = (
             upstream_default=False),
     _system("model_shared_bus", "bool", False, "messages share a LogGP memory bus inside the GPU",
             upstream_default=False, upstream_key="model-shared-bus"),
+    _system("compute_ties", "enum", 1, "which of the GPU computations that end at one tick is handled first",
+            choices={"scheduled": 0, "rank": 1}, upstream_default=0),
     _system("bus_latency", "float", 0.0, "L of the shared bus", unit="ns", minimum=0.0,
             upstream_default=0.0, upstream_key="L"),
     _system("bus_overhead", "float", 0.0, "o of the shared bus", unit="ns", minimum=0.0,

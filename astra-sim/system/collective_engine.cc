@@ -59,13 +59,31 @@ void CollectiveEngine::start(std::uint32_t node_index, const TraceNode& node) {
   }
 }
 
-void CollectiveEngine::append_signature(std::vector<std::uint64_t>& signature) const {
+void CollectiveEngine::append_signature(std::vector<std::uint64_t>& signature, std::uint64_t base) const {
   selector_.append_signature(signature);
   for (const auto& [tree, count] : tree_counters_) {
-    signature.push_back(static_cast<std::uint64_t>(tree.first));
-    signature.push_back(tree.second);
-    signature.push_back(count % 2);
+    signature.insert(signature.end(), {static_cast<std::uint64_t>(tree.first), tree.second, count % 2});
   }
+  signature.insert(signature.end(), {world_streams() - base, unfinished_chunks_});
+  if (!is_active()) return;
+  for (const StreamQueue& queue : queues_) queue.append_signature(signature);
+  for (const Stream& stream : streams_) {
+    if (stream.current >= stream.phases.size()) continue;
+    signature.insert(signature.end(), {stream.tag - kTagSpace - base, stream.chunk, stream.current, stream.steps});
+    signature.push_back(stream.phase ? 1 : 0);
+    if (stream.phase) stream.phase->append_signature(signature);
+  }
+}
+
+std::uint64_t CollectiveEngine::world_streams() const {
+  const auto counter = stream_counters_.find(0);
+  return counter == stream_counters_.end() ? 0 : counter->second;
+}
+
+void CollectiveEngine::move_to(std::uint32_t node_index, const TraceNode& node) {
+  node_index_ = node_index;
+  node_id_ = node.id;
+  layer_ = node.layer;
 }
 
 Stream& CollectiveEngine::new_stream() {

@@ -53,8 +53,12 @@ class CollectiveEngine final : public PhaseHost, public BusClient {
   void on_carried(Phase& phase, std::uint64_t bytes, bool reduce) override;
   void on_bus_event(const RankEvent& event);
 
-  // What later collectives depend on: round robins and the parity of trees.
-  void append_signature(std::vector<std::uint64_t>& signature) const;
+  // All that the future depends on, with stream ids counted from `base`: round robins, the parity of
+  // trees, and the state of every unfinished chunk.
+  void append_signature(std::vector<std::uint64_t>& signature, std::uint64_t base) const;
+  std::uint64_t world_streams() const;  // streams of the whole world's collectives so far
+  // The collective in work now stands for another node of the same content.
+  void move_to(std::uint32_t node_index, const TraceNode& node);
 
   bool is_active() const { return unfinished_chunks_ > 0; }
   std::uint32_t active_node() const { return node_index_; }

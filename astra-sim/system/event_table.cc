@@ -33,15 +33,8 @@ void EventTable::schedule(TimeNs delay_ns, const RankEvent& event) {
     slot->tail = link;
     return;
   }
-  slots_.insert(slot, {tick, link, link, timers_.registered_++});
-  ++timers_.pending_;
-  timers_.network_.schedule_timer(rank_, delay_ns);
-}
-
-RankEvent* EventTable::only_event() {
-  if (slots_.size() != 1 || slots_.front().head != slots_.front().tail) return nullptr;
-  if (slots_.front().head == Timers::kNone) return nullptr;
-  return &timers_.links_[slots_.front().head].event;
+  slots_.insert(slot, {tick, link, link});
+  timers_.ask(rank_, delay_ns);
 }
 
 RankEvent EventTable::pop() {

@@ -38,6 +38,10 @@ class Timers {
   TimeNs reported_now() const { return network_.now() + added_ns_; }
   void add(TimeNs not_simulated_ns) { added_ns_ += not_simulated_ns; }
   std::uint64_t pending() const { return pending_; }
+  void ask(std::uint32_t id, TimeNs delay_ns) {
+    ++pending_;
+    network_.schedule_timer(id, delay_ns);
+  }
   void called_back() { --pending_; }
 
  private:
@@ -55,7 +59,6 @@ class Timers {
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;  // head of the list of unused links
   std::uint64_t pending_ = 0;
-  std::uint64_t registered_ = 0;  // timers asked for so far
   TimeNs added_ns_ = 0;
 };
 
@@ -67,12 +70,6 @@ class EventTable {
   TimeNs reported_now() const { return timers_.reported_now(); }
   std::uint32_t rank() const { return rank_; }
   void schedule(TimeNs delay_ns, const RankEvent& event);
-
-  // The one event that is registered, or null when there are none or several.
-  RankEvent* only_event();
-  // Of the only event: its tick, and its place in the order in which timers were asked for.
-  TimeNs only_tick() const { return slots_.front().tick; }
-  std::uint64_t only_order() const { return slots_.front().order; }
 
   // Runs `run(event)` for everything registered for the present tick, in order of registration.
   template <class Run>
@@ -86,7 +83,6 @@ class EventTable {
   struct Slot {
     TimeNs tick;
     std::uint32_t head, tail;
-    std::uint64_t order;  // among all timers
   };
 
   RankEvent pop();

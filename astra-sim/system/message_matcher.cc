@@ -1,5 +1,7 @@
 #include "system/message_matcher.hh"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace hpcmoe {
@@ -88,6 +90,18 @@ void MessageMatcher::grow() {
   for (const Entry& entry : old) {
     if (entry.used) table_[find(entry.key)] = entry;
   }
+}
+
+void MessageMatcher::append_signature(std::vector<std::uint64_t>& signature, std::uint32_t base) const {
+  using Row = std::array<std::uint64_t, 6>;
+  std::vector<Row> rows;
+  for (const Entry& e : table_) {
+    if (!e.used) continue;
+    rows.push_back({e.key.dst, e.key.src, e.key.tag - base, e.waiting ? 1u : 0u, e.bytes,
+                    static_cast<std::uint64_t>(e.completion.kind)});
+  }
+  std::sort(rows.begin(), rows.end());
+  for (const Row& row : rows) signature.insert(signature.end(), row.begin(), row.end());
 }
 
 }  // namespace hpcmoe

@@ -45,7 +45,8 @@ class MessageMatcher {
   // The receive that the arrival completes, or one of kind none.
   Completion arrive(const MessageKey& key, std::uint64_t bytes);
 
-  bool empty() const { return used_ == 0; }  // nothing waits, nothing stands by
+  // Everything that waits or stands by, in an order of its own, with tags counted from `base`.
+  void append_signature(std::vector<std::uint64_t>& signature, std::uint32_t base) const;
 
   template <class Visit>
   void for_each_waiting(Visit&& visit) const {

@@ -29,7 +29,7 @@ struct FlowRequest {
 class NetworkClient {
  public:
   virtual ~NetworkClient() = default;
-  virtual void on_timer(std::uint32_t rank) = 0;
+  virtual void on_timer(std::uint32_t id) = 0;
   // The sender's cumulative ACK covers the whole message (both ends learn of it at this instant).
   virtual void on_flow_finished(std::uint64_t token) = 0;
   // Asked between instants while the network is empty: true makes the backend's run return, so that
@@ -41,8 +41,9 @@ class NetworkBackend {
  public:
   virtual ~NetworkBackend() = default;
   virtual TimeNs now() const = 0;
-  // One callback on_timer(rank) at now() + delay; equal times run in order of scheduling.
-  virtual void schedule_timer(std::uint32_t rank, TimeNs delay_ns) = 0;
+  // One callback on_timer(id) at now() + delay; equal times run in order of scheduling. The id is a
+  // rank, or the number of ranks for what the system layer does for all of them.
+  virtual void schedule_timer(std::uint32_t id, TimeNs delay_ns) = 0;
   // Starts a flow; it enters the network at this time stamp, two zero-delay events later.
   virtual void start_flow(const FlowRequest& request) = 0;
   // Every rank has finished: no further event runs.

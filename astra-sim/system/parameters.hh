@@ -22,6 +22,7 @@
   X(bool, replay_only)                  \
   X(bool, rendezvous_protocol)          \
   X(bool, model_shared_bus)             \
+  X(std::uint32_t, compute_ties)        /* 0 by order of scheduling, 1 by rank */ \
   X(double, bus_latency)                /* L of the shared bus */ \
   X(double, bus_overhead)               /* o */ \
   X(double, bus_gap)                    /* g */ \
@@ -36,6 +37,9 @@
 namespace hpcmoe {
 
 enum class Algorithm : std::uint8_t { ring = 0, direct = 1, halving_doubling = 2, double_binary_tree = 3 };
+
+// Values of enumerated fields.
+enum ComputeTies : std::uint32_t { kByScheduling = 0, kByRank = 1 };
 
 struct CollectiveImpl {
   Algorithm algorithm = Algorithm::ring;

@@ -1,5 +1,7 @@
 #include "system/queue_levels.hh"
 
+#include "system/collective_engine.hh"
+
 namespace hpcmoe {
 
 QueueSelector::QueueSelector(std::uint32_t dims, std::uint32_t per_dim)
@@ -22,6 +24,11 @@ QueueChoice QueueSelector::next(std::uint32_t dim, QueueUse use) {
   const std::uint32_t at = pointers.plain;
   pointers.plain = (at + 1) % per_dim_;
   return {offset + at, per_dim_ == 1 || at < half};
+}
+
+void StreamQueue::append_signature(std::vector<std::uint64_t>& signature) const {
+  signature.insert(signature.end(), {started_, waiting_.size()});
+  for (const Stream* stream : waiting_) signature.push_back(stream->chunk);
 }
 
 Stream* StreamQueue::start_next(std::uint64_t limit) {

@@ -43,6 +43,7 @@ class StreamQueue {
   void leave() { --started_; }  // by a stream that had been started
   // The next stream to start, or null when the limit is reached or none waits.
   Stream* start_next(std::uint64_t limit);
+  void append_signature(std::vector<std::uint64_t>& signature) const;
 
  private:
   std::deque<Stream*> waiting_;

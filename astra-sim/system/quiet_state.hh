@@ -1,5 +1,5 @@
-// Moments at which every rank computes and no message is under way: what exact fast-forward compares
-// and jumps between.
+// Moments at which no message is under way and every rank computes or waits for a message that is
+// yet to be sent: what exact fast-forward compares and jumps between.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace hpcmoe {
 
 struct QuietState {
-  // Per rank the index of the compute node that runs.
+  // Per rank the index of the node in work.
   std::vector<std::uint32_t> positions;
   // All else that the ranks' future depends on, free of absolute time and position: what is left of
-  // each computation, the order of equal times, positions relative to rank 0, round robins, tree
-  // parities.
+  // each computation, the state of each unfinished collective, posted receives, positions and stream
+  // ids relative to rank 0, round robins, tree parities.
   std::vector<std::uint64_t> signature;
   // Totals so far, per rank.
   std::vector<std::uint64_t> bytes_sent, bytes_received;

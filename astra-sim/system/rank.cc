@@ -32,24 +32,15 @@ void Rank::run_event(const RankEvent& event) {
   }
 }
 
-bool Rank::is_quiet() {
-  if (workload_.graph().taken() != 1 || engine_.is_active()) return false;
-  const TraceNode& node = workload_.node(position());
-  const RankEvent* event = events_.only_event();
-  return node.type == NodeType::comp && event != nullptr && event->kind == RankEventKind::node_done;
-}
-
-void Rank::append_signature(std::vector<std::uint64_t>& signature) {
-  signature.push_back(events_.only_tick() - events_.now());
-  engine_.append_signature(signature);
-}
-
 void Rank::skip(std::uint32_t from, std::uint32_t to, const Jump& jump) {
   workload_.skip(from, to, jump);
-  events_.only_event()->value = position();
+  if (environment_.compute_clock.is_computing(rank())) environment_.compute_clock.move(rank(), position());
+  if (engine_.is_active()) engine_.move_to(position(), workload_.node(position()));
 }
 
 void Rank::run_for(std::uint32_t node, TimeNs runtime_ns) {
+  const bool by_rank = environment_.params.compute_ties == kByRank && slot_of(workload_.node(node)) == Slot::compute;
+  if (by_rank) return environment_.compute_clock.start(rank(), node, runtime_ns);
   events_.schedule(runtime_ns, {RankEventKind::node_done, node});
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "system/collective_engine.hh"
+#include "system/compute_clock.hh"
 #include "system/event_table.hh"
 #include "system/messenger.hh"
 #include "system/quiet_state.hh"
@@ -18,6 +19,7 @@ struct RankEnvironment {
   const SystemParams& params;
   const CollectiveLayouts& layouts;
   Timers& timers;
+  ComputeClock& compute_clock;
   Messenger& messenger;
   RemoteMemory& memory;
 };
@@ -41,12 +43,8 @@ class Rank final : private NodeActions, private CollectiveClient {
   void complete(std::uint32_t node) { workload_.complete(node); }
 
   std::uint32_t rank() const { return events_.rank(); }
-  // The rank does nothing but compute one node, and that node's end is all it waits for.
-  bool is_quiet();
-  void append_signature(std::vector<std::uint64_t>& signature);
+  // In a chain: the node that is in work.
   std::uint32_t position() const { return workload_.graph().latest_taken(); }
-  TimeNs timer_tick() const { return events_.only_tick(); }
-  std::uint64_t timer_order() const { return events_.only_order(); }
   // Goes on as if the nodes (from, to] had run `jump.count` more times.
   void skip(std::uint32_t from, std::uint32_t to, const Jump& jump);
 

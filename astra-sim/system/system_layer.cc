@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "system/input_check.hh"
@@ -21,10 +20,11 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
         network_(network),
         layouts_(params_, static_cast<std::uint32_t>(traces.size())),
         timers_(network),
+        clock_(timers_, layouts_.ranks()),
         messenger_(network, *this, layouts_.ranks(), params_.rendezvous_protocol),
         memory_(params_, layouts_.ranks()) {
     check_traces(params_, layouts_, traces);
-    const RankEnvironment environment{params_, layouts_, timers_, messenger_, memory_};
+    const RankEnvironment environment{params_, layouts_, timers_, clock_, messenger_, memory_};
     RankObserver& observer = *this;
     for (std::uint32_t rank = 0; rank < traces.size(); ++rank) {
       ranks_.emplace_back(rank, std::move(traces[rank]), environment, observer);
@@ -36,7 +36,11 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   }
   void on_timer(std::uint32_t rank) {
     timers_.called_back();
-    ranks_[rank].on_timer();
+    if (rank == clock_.id()) {
+      clock_.drain([this](std::uint32_t done, std::uint32_t node) { ranks_[done].complete(node); });
+    } else {
+      ranks_[rank].on_timer();
+    }
   }
   void on_flow_finished(std::uint64_t token) { messenger_.on_flow_finished(token); }
 
@@ -68,50 +72,47 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   NetworkBackend& network_;
   CollectiveLayouts layouts_;
   Timers timers_;
+  ComputeClock clock_;
   Messenger messenger_;
   RemoteMemory memory_;
   std::deque<Rank> ranks_;  // a deque: ranks refer to their own parts and must not move
   std::uint32_t finished_ = 0;
   bool watching_ = false;
-  std::uint32_t busy_rank_ = 0;  // was not quiet when last looked at
-  std::vector<std::uint32_t> last_positions_;  // of the last quiet stop
+  std::uint32_t last_position_ = ~std::uint32_t{0};  // of rank 0 at the last quiet stop
 };
 
 bool SystemLayer::Impl::watch_quiet_moments() {
-  watching_ = !params_.model_shared_bus && !params_.rendezvous_protocol && !params_.replay_only &&
+  watching_ = params_.compute_ties == kByRank && !params_.model_shared_bus && !params_.rendezvous_protocol &&
+              !params_.replay_only && params_.groups.empty() &&
               std::all_of(ranks_.begin(), ranks_.end(),
                           [](const Rank& rank) { return is_chain(rank.workload().trace()); });
   return watching_;
 }
 
+// With the network empty and no timer but those of computations, every rank computes or waits for a
+// message that is yet to be sent.
 bool SystemLayer::Impl::wants_quiet_stop() {
-  if (!watching_ || !ranks_[busy_rank_].is_quiet()) return false;
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (ranks_[rank].is_quiet()) continue;
-    busy_rank_ = rank;
-    return false;
-  }
-  if (!messenger_.matcher().empty()) return false;
-  std::vector<std::uint32_t> positions;
-  for (const Rank& rank : ranks_) positions.push_back(rank.position());
-  if (positions == last_positions_) return false;
-  last_positions_ = std::move(positions);
+  if (!watching_ || finished_ != 0 || clock_.computing() == 0) return false;
+  if (timers_.pending() != clock_.pending_timers()) return false;
+  const std::uint32_t position = ranks_.front().position();
+  if (position == last_position_) return false;
+  last_position_ = position;
   return true;
 }
 
 QuietState SystemLayer::Impl::quiet_state() {
   QuietState state;
-  std::vector<std::tuple<TimeNs, std::uint64_t, std::uint32_t>> order;  // in which the timers will fire
-  for (Rank& rank : ranks_) {
+  const std::vector<TimeNs> remaining = clock_.remaining_ns();
+  const std::uint64_t base = ranks_.front().engine().world_streams();
+  for (const Rank& rank : ranks_) {
     state.positions.push_back(rank.position());
     state.signature.push_back(rank.position() - state.positions.front());
-    rank.append_signature(state.signature);
-    order.emplace_back(rank.timer_tick(), rank.timer_order(), rank.rank());
+    state.signature.push_back(remaining[rank.rank()]);
+    rank.engine().append_signature(state.signature, base);
     state.bytes_sent.push_back(messenger_.bytes_sent(rank.rank()));
     state.bytes_received.push_back(messenger_.bytes_received(rank.rank()));
   }
-  std::sort(order.begin(), order.end());
-  for (const auto& entry : order) state.signature.push_back(std::get<2>(entry));
+  messenger_.matcher().append_signature(state.signature, static_cast<std::uint32_t>(base));
   return state;
 }
 

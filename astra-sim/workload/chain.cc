@@ -27,7 +27,7 @@ std::uint64_t repeats_after(const RankTrace& trace, std::uint32_t from, std::uin
   const auto& nodes = trace.nodes;
   const std::uint64_t id_step = nodes[to].id - nodes[from].id;
   const std::int32_t layer_step = nodes[to].layer - nodes[from].layer;
-  std::uint32_t x = from + 1;
+  std::uint32_t x = from;  // the node in work counts too
   for (; x + period < nodes.size(); ++x) {
     const TraceNode &early = nodes[x], &late = nodes[x + period];
     if (!same_content(early, late) || late.id - early.id != id_step ||
@@ -35,7 +35,7 @@ std::uint64_t repeats_after(const RankTrace& trace, std::uint32_t from, std::uin
       break;
     }
   }
-  return (x - from - 1) / period;
+  return x == from ? 0 : (x - from - 1) / period;
 }
 
 }  // namespace hpcmoe

@@ -11,7 +11,8 @@ namespace hpcmoe {
 // where it stands.
 bool is_chain(const RankTrace& trace);
 
-// How many more times the nodes (from, to] follow after `to` with the same content. Ids and layers
+// How many more times the nodes (from, to] follow after `to` with the same content, `from` and `to`
+// being alike as well. Ids and layers
 // may differ, but by one and the same step from each copy to the next.
 std::uint64_t repeats_after(const RankTrace& trace, std::uint32_t from, std::uint32_t to);
 

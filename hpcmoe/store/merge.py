@@ -23,7 +23,7 @@ from hpcmoe.errors import HpcmoeError
 from hpcmoe.store import schema
 from hpcmoe.store.layout import create_fixed_table, stored_factors
 from hpcmoe.store.paths import ResultPaths, publish
-from hpcmoe.store.result import RunTraces
+from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.spool import read_spool, remove_spool
 
 CHUNK_BYTES = 1 << 19
@@ -138,9 +138,10 @@ def stored_traces(
 ) -> RunTraces:
     """Committed traces of run `number`; kinds not named come back empty."""
     index = source[schema.TRACE_INDEX.path][number]
-    arrays = {kind: source[schema.TRACE_TABLES[kind].path][_rows(index, kind)] for kind in kinds}
+    names = (*kinds, "repeats")
+    arrays = {name: source[schema.VARIABLE_TABLES[name].path][_rows(index, name)] for name in names}
     config = source[f"{CONFIG_GROUP}/{key}"][()].decode()
-    return RunTraces(index["digest"].decode(), config, int(index["repeat"]), **arrays)
+    return RunTraces(index["digest"].decode(), config, **arrays)
 
 
 def _rows(index: np.ndarray, kind: str) -> slice:
@@ -159,21 +160,22 @@ def _all_traces(source: h5py.File, paths: ResultPaths) -> Iterator[tuple[int, st
 
 
 def _write_traces(source: h5py.File, target: h5py.File, paths: ResultPaths) -> list[_Check]:
-    datasets = {kind: _create_trace(target, schema.TRACE_TABLES[kind]) for kind in schema.TRACE_KINDS}
+    datasets = {name: _create_trace(target, table) for name, table in schema.VARIABLE_TABLES.items()}
     target.create_group(CONFIG_GROUP)
     status = source[schema.RUNS.path]["status"]
     index = np.zeros(len(status), schema.dtype(schema.TRACE_INDEX))
     checks = []
     for number, key, spooled, traces in _all_traces(source, paths):
         crc = {}
-        for kind in schema.TRACE_KINDS:
-            rows = np.zeros(0) if traces is None else getattr(traces, kind)
-            index[number][f"{kind}_offset"] = _append(datasets[kind], rows)
-            index[number][f"{kind}_count"] = len(rows)
-            crc[kind] = zlib.crc32(rows.tobytes())
+        for name, dataset in datasets.items():
+            rows = np.zeros(0) if traces is None else getattr(traces, name)
+            index[number][f"{name}_offset"] = _append(dataset, rows)
+            index[number][f"{name}_count"] = len(rows)
+            crc[name] = zlib.crc32(rows.tobytes())
         if traces is not None:
-            index[number]["digest"], index[number]["repeat"] = traces.digest.encode(), traces.repeat
+            index[number]["digest"] = traces.digest.encode()
             index[number]["status"] = status[number]
+            index[number]["checksum"] = traces_checksum(traces)
             target[f"{CONFIG_GROUP}/{key}"] = _text_scalar(traces.config)
         checks.append(_Check(spooled and traces is not None, crc))
     target[schema.TRACE_INDEX.path] = index
@@ -213,12 +215,13 @@ def _verify(source: h5py.File, path: Path, checks: list[_Check]) -> MergeReport:
             if source[table.path][...].tobytes() != target[table.path][...].tobytes():
                 raise _verify_error(path, table.path)
         index = target[schema.TRACE_INDEX.path][...]
-        for kind in schema.TRACE_KINDS:
-            dataset = target[schema.TRACE_TABLES[kind].path]
+        rows = {}
+        for name, table in schema.VARIABLE_TABLES.items():
+            dataset = target[table.path]
+            rows[name] = int(dataset.shape[0])
             for number, check in enumerate(checks):
-                if zlib.crc32(dataset[_rows(index[number], kind)].tobytes()) != check.crc[kind]:
+                if zlib.crc32(dataset[_rows(index[number], name)].tobytes()) != check.crc[name]:
                     raise _verify_error(path, dataset.name)
-        rows = {kind: int(target[schema.TRACE_TABLES[kind].path].shape[0]) for kind in schema.TRACE_KINDS}
     return MergeReport(sum(check.spooled for check in checks), rows)
 
 

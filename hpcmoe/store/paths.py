@@ -38,6 +38,15 @@ class ResultPaths:
         """Held by rank 0 of the sweep that writes the file."""
         return self.spool / "lock"
 
+    @property
+    def live(self) -> Path:
+        """What the running sweep is doing, for those who ask."""
+        return self.spool / "live.json"
+
+    @property
+    def live_temporary(self) -> Path:
+        return self.spool / f"{TEMPORARY_PREFIX}live.json"
+
     def spool_file(self, key: str, digest: str) -> Path:
         """Spool file of one run; the digest in the name tells results of other inputs apart."""
         return self.spool / f"{key.replace('/', '+')}.{digest[:16]}.npz"

@@ -17,6 +17,7 @@ from hpcmoe.store import schema
 from hpcmoe.store.layout import stored_factors
 from hpcmoe.store.merge import CONFIG_GROUP, read_sessions, stored_traces
 from hpcmoe.store.paths import ResultPaths
+from hpcmoe.store.repeats import expand
 from hpcmoe.store.result import RunTraces
 from hpcmoe.store.spool import read_spool
 
@@ -79,13 +80,18 @@ class Results:
         """Two rows per link of a finished run, one per direction (columns: /links)."""
         return self._slab(schema.LINKS, "link", run)
 
-    def traces(self, run: str | int, kinds: tuple[str, ...] = schema.TRACE_KINDS) -> RunTraces:
-        """Traces fct, qlen and pfc of a finished run and how often its last layer repeats.
+    def traces(
+        self, run: str | int, kinds: tuple[str, ...] = schema.TRACE_KINDS, *, expanded: bool = False
+    ) -> RunTraces:
+        """Traces fct, qlen and pfc of a finished run as they are stored, and its repeats.
 
-        Only `kinds` are read. Before the merge at the end of a sweep they come from the spool.
+        Only `kinds` are read. With `expanded` the layers that fast-forward added are written out
+        and `repeats` is empty: the rows of a run that was simulated in full. For large runs,
+        repeats.blocks gives the same rows piece by piece. Before the merge at the end of a sweep
+        traces come from the spool.
         """
-        number = self._finished(run)
-        return self._variable(number, kinds)
+        stored = self._variable(self._finished(run), kinds)
+        return expand(stored) if expanded else stored
 
     def config(self, run: str | int) -> dict[str, Any]:
         """The scenario that was run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -24,6 +25,8 @@ class RunResultLike(Protocol):
     def queues(self) -> np.ndarray: ...
     @property
     def pauses(self) -> np.ndarray: ...
+    @property
+    def repeats(self) -> np.ndarray: ...
 
 
 RESULT_COLUMNS = (
@@ -40,6 +43,7 @@ RESULT_COLUMNS = (
     "ignored_int_flows",
     "layers_simulated",
     "layers_added",
+    "quiet_moments",
 )
 """Columns of /runs that are attributes of the same name on a result."""
 
@@ -55,16 +59,32 @@ class RunRows:
     provenance: np.ndarray
 
 
+def _empty(table: schema.Table) -> Any:
+    return field(default_factory=lambda: np.zeros(0, schema.dtype(table)))
+
+
 @dataclass(frozen=True)
 class RunTraces:
-    """Variable-size part of one run. `config` is the scenario as JSON text."""
+    """Variable-size part of one run. `config` is the scenario as JSON text.
+
+    `repeats` says which stretches of the three traces stand for copies as well; repeats.expand
+    writes them out.
+    """
 
     digest: str
     config: str
-    repeat: int = 1
-    fct: np.ndarray = field(default_factory=lambda: np.zeros(0, schema.dtype(schema.FCT)))
-    qlen: np.ndarray = field(default_factory=lambda: np.zeros(0, schema.dtype(schema.QLEN)))
-    pfc: np.ndarray = field(default_factory=lambda: np.zeros(0, schema.dtype(schema.PFC)))
+    fct: np.ndarray = _empty(schema.FCT)
+    qlen: np.ndarray = _empty(schema.QLEN)
+    pfc: np.ndarray = _empty(schema.PFC)
+    repeats: np.ndarray = _empty(schema.REPEATS)
+
+
+def traces_checksum(traces: RunTraces) -> int:
+    """CRC-32 of the rows of every trace, then of the scenario's text."""
+    crc = 0
+    for name in schema.VARIABLE_TABLES:
+        crc = zlib.crc32(getattr(traces, name).tobytes(), crc)
+    return zlib.crc32(traces.config.encode(), crc)
 
 
 def provenance_row(
@@ -103,18 +123,33 @@ def failed_rows(
     return RunRows("failed", values, ranks, links, provenance)
 
 
-def result_traces(result: RunResultLike, *, digest: str, config: str, keep: bool) -> RunTraces:
+SIMULATOR_NAMES = {"fct": "flow", "qlen": "queue", "pfc": "pause"}
+"""What the simulator calls the rows of each trace."""
+
+
+def result_traces(result: RunResultLike, run: int, *, digest: str, config: str, keep: bool) -> RunTraces:
     """Traces of a run that ended well; `keep` false leaves only the scenario."""
     if not keep:
         return RunTraces(digest, config)
     return RunTraces(
         digest,
         config,
-        1 + int(getattr(result, "layers_added", 0)),
         take_columns(schema.FCT, result.flows),
         take_columns(schema.QLEN, result.queues),
         take_columns(schema.PFC, result.pauses),
+        take_columns(schema.REPEATS, _stored_names(result.repeats), run),
     )
+
+
+def _stored_names(repeats: np.ndarray) -> np.ndarray:
+    """The simulator's repeats under the column names of /traces/repeats."""
+    columns = {f"{own}_{end}": f"{kind}_{end}" for kind, own in SIMULATOR_NAMES.items() for end in ("begin", "end")}
+    names = [columns.get(name, name) for name in repeats.dtype.names or ()]
+    kinds = [repeats.dtype[position] for position in range(len(names))]
+    renamed = np.zeros(len(repeats), list(zip(names, kinds, strict=True)))
+    for old, new in zip(repeats.dtype.names or (), names, strict=True):
+        renamed[new] = repeats[old]
+    return renamed
 
 
 def take_columns(table: schema.Table, source: np.ndarray, run: int | None = None) -> np.ndarray:

@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 
 FILETYPE = "hpcmoe-results"
-FORMAT_VERSION = (1, 0)
+FORMAT_VERSION = (2, 0)
 """(major, minor). A reader refuses another major; a minor only adds columns or datasets."""
 
 STATUS = {"missing": 0, "ok": 1, "failed": 2}
@@ -86,11 +86,13 @@ RUNS = Table(
         _c("layers", "<u4", "1", "model layers the results stand for"),
         _c("layers_simulated", "<u4", "1", "layers simulated packet by packet"),
         _c("layers_added", "<u4", "1", "equal layers added by fast-forward"),
+        _c("quiet_moments", "<u8", "1", "times all ranks computed on an empty network; 0: nothing can be added"),
         _c("rank_offset", "<u8", "rows", "first row of this run in /ranks"),
         _c("rank_count", "<u4", "rows", "rows of this run in /ranks"),
         _c("link_offset", "<u8", "rows", "first row of this run in /links"),
         _c("link_count", "<u4", "rows", "rows of this run in /links"),
         _c("digest", f"utf8:{DIGEST_BYTES}", "", "SHA-256 of the scenario and the simulator version"),
+        _c("checksum", "<u4", "", "CRC-32 of this row with status and checksum 0, then the run's /ranks and /links"),
         _c("error", f"utf8:{ERROR_BYTES}", "", "why the run failed, cut to fit; empty when it did not"),
     ),
 )
@@ -191,7 +193,27 @@ TRACE_INDEX = Table(
         _c("qlen_count", "<u8", "rows", "rows of this run in /traces/qlen"),
         _c("pfc_offset", "<u8", "rows", "first row of this run in /traces/pfc"),
         _c("pfc_count", "<u8", "rows", "rows of this run in /traces/pfc"),
-        _c("repeat", "<u4", "1", "equal layers that the last simulated layer stands for"),
+        _c("repeats_offset", "<u8", "rows", "first row of this run in /traces/repeats"),
+        _c("repeats_count", "<u8", "rows", "rows of this run in /traces/repeats"),
+        _c("checksum", "<u4", "", "CRC-32 of the run's rows of fct, qlen, pfc, repeats, then of its /config text"),
+    ),
+)
+
+REPEATS = Table(
+    "/traces/repeats",
+    "one stretch of trace rows that stands for itself and for copies, in order within a run",
+    (
+        _c("run", "<u4", "", "row in /runs"),
+        _c("fct_begin", "<u8", "rows", "first row of the stretch, counted from the run's first in /traces/fct"),
+        _c("fct_end", "<u8", "rows", "row after the stretch, counted alike"),
+        _c("qlen_begin", "<u8", "rows", "the same for /traces/qlen"),
+        _c("qlen_end", "<u8", "rows", "the same for /traces/qlen"),
+        _c("pfc_begin", "<u8", "rows", "the same for /traces/pfc"),
+        _c("pfc_end", "<u8", "rows", "the same for /traces/pfc"),
+        _c("count", "<u8", "1", "copies beyond the rows stored"),
+        _c("period_ns", "<u8", "ns", "time from one copy to the next"),
+        _c("layer_step", "<i8", "1", "layers from one copy to the next"),
+        _c("node_step", "<u8", "1", "trace nodes from one copy to the next"),
     ),
 )
 
@@ -211,7 +233,9 @@ FIXED_TABLES = (RUNS, RANKS, LINKS, RUN_PROVENANCE)
 """Laid out whole before work begins; rows are written in place by the rank that ran them."""
 
 TRACE_TABLES = {"fct": FCT, "qlen": QLEN, "pfc": PFC}
-ALL_TABLES = (RUNS, RANKS, LINKS, FCT, QLEN, PFC, TRACE_INDEX, RUN_PROVENANCE)
+VARIABLE_TABLES = {**TRACE_TABLES, "repeats": REPEATS}
+"""All that is spooled per run and committed in run-key order; names are those of RunTraces."""
+ALL_TABLES = (RUNS, RANKS, LINKS, FCT, QLEN, PFC, REPEATS, TRACE_INDEX, RUN_PROVENANCE)
 
 ROOT_ATTRIBUTES = {
     "filetype": f"always {FILETYPE!r}",

@@ -14,39 +14,42 @@ import numpy as np
 from hpcmoe.store import schema
 from hpcmoe.store.paths import ResultPaths, sync_folder
 from hpcmoe.store.result import RunTraces
+from hpcmoe.store.trouble import discard, storing
 
 
 def write_spool(paths: ResultPaths, key: str, traces: RunTraces, writer: int) -> Path:
     """Store the traces of run `key` durably; `writer` is the MPI rank, for the temporary name."""
-    paths.spool.mkdir(exist_ok=True)
     temporary, final = paths.spool_temporary(key, writer), paths.spool_file(key, traces.digest)
-    with open(temporary, "wb") as stream:
+    with storing(paths.spool):
+        try:
+            paths.spool.mkdir(exist_ok=True)
+            _write(temporary, traces)
+        except OSError:
+            discard(temporary)
+            raise
+        os.replace(temporary, final)
+        sync_folder(paths.spool)
+    return final
+
+
+def _write(path: Path, traces: RunTraces) -> None:
+    with open(path, "wb") as stream:
         np.savez(
             stream,
             digest=_text(traces.digest),
             config=_text(traces.config),
-            repeat=np.array(traces.repeat, "<u4"),
-            fct=traces.fct,
-            qlen=traces.qlen,
-            pfc=traces.pfc,
+            **{name: getattr(traces, name) for name in schema.VARIABLE_TABLES},
         )
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(temporary, final)
-    sync_folder(paths.spool)
-    return final
 
 
 def read_spool(path: Path, kinds: tuple[str, ...] = schema.TRACE_KINDS) -> RunTraces:
     """Read a spool file; only the trace kinds named are loaded, the others come back empty."""
     with np.load(path, allow_pickle=False) as archive:
-        arrays = {kind: archive[kind] for kind in kinds}
-        return RunTraces(
-            archive["digest"].tobytes().decode(),
-            archive["config"].tobytes().decode(),
-            int(archive["repeat"]),
-            **arrays,
-        )
+        arrays = {name: archive[name] for name in (*kinds, "repeats")}
+        digest, config = (archive[name].tobytes().decode() for name in ("digest", "config"))
+        return RunTraces(digest, config, **arrays)
 
 
 def clear_leftovers(paths: ResultPaths) -> int:
@@ -62,6 +65,7 @@ def remove_spool(paths: ResultPaths) -> None:
     sessions = map(paths.session_file, paths.session_numbers())
     for path in (*paths.spooled(), *paths.spool_leftovers(), *sessions):
         path.unlink(missing_ok=True)
+    paths.live.unlink(missing_ok=True)
     paths.lock.unlink(missing_ok=True)
     try:
         paths.spool.rmdir()

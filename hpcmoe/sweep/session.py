@@ -1,26 +1,22 @@
-"""What is recorded about one start of a sweep, and the lock that keeps a second one away."""
+"""What is recorded about one start of a sweep."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import errno
-import fcntl
 import json
 import os
 import platform
 import shlex
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import h5py
 
 import hpcmoe
-from hpcmoe.errors import InputError
 from hpcmoe.store.paths import ResultPaths, sync_file
-from hpcmoe.store.spool import remove_spool
+from hpcmoe.store.trouble import storing
 from hpcmoe.sweep.comm import Comm
 
 
@@ -53,37 +49,6 @@ def record_session(paths: ResultPaths, session: Mapping[str, Any]) -> None:
     """Leave the session in the spool, for the merge to take into the file."""
     number = max(paths.session_numbers(), default=-1) + 1
     path = paths.session_file(number)
-    path.write_text(json.dumps(session))
-    sync_file(path)
-
-
-@contextlib.contextmanager
-def exclusive(paths: ResultPaths) -> Iterator[None]:
-    """Hold the file's lock. Raises InputError when another sweep on it is running.
-
-    The lock dies with the process. File systems without locks are used unprotected. On leaving,
-    a spool that holds no results is removed.
-    """
-    paths.spool.mkdir(exist_ok=True)
-    descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        _lock(descriptor, paths)
-        try:
-            yield
-        finally:
-            if not paths.spooled():
-                remove_spool(paths)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, paths: ResultPaths) -> None:
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise InputError(
-                "another sweep is writing this results file; wait for it, or stop it first", file=paths.file
-            ) from None
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
-            raise
+    with storing(paths.spool):
+        path.write_text(json.dumps(session))
+        sync_file(path)

@@ -1,8 +1,11 @@
-"""Turns signals into a request to stop that long-running code looks at."""
+"""Turns signals and the end of the time allowed into a request to stop that long-running code looks at."""
 
 from __future__ import annotations
 
+import math
 import signal
+import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -11,6 +14,11 @@ REQUEUE_EXIT_CODE = 85
 """Exit code of a sweep that was asked to stop and can be continued by the same command."""
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_WARNINGS = (signal.SIGUSR1,)
+"""Signals that leave the time until the deadline; after any other a kill may follow within seconds."""
+
+SAFETY = 1.25
+"""A run is finished after a warning when this many times its predicted rest fits into the time left."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -18,10 +26,15 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Remembers the first stop signal. The same signal again gets its default action."""
+    """Remembers the first stop signal, and when the time is up. The same signal again gets its default action.
 
-    def __init__(self) -> None:
+    `deadline_unix_s` is when the last byte has to be on disk: the time limit less a reserve.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.signal: int | None = None
+        self.deadline_unix_s = math.inf
+        self._clock = clock
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopRequest:
@@ -42,10 +55,30 @@ class StopRequest:
         if self.signal is None:
             self.signal = number
 
-    def check(self) -> None:
-        """Raise Stopped once a signal has come."""
-        if self.signal is not None:
-            raise Stopped
+    @property
+    def asked(self) -> bool:
+        """Whether no new run may start."""
+        return self.signal is not None or self.time_left_s() <= 0
+
+    def time_left_s(self) -> float:
+        return self.deadline_unix_s - self._clock()
+
+    def fits(self, seconds: float) -> bool:
+        """Whether work of `seconds`, as predicted, ends in time."""
+        return SAFETY * seconds <= self.time_left_s()
+
+    def check(self, rest_s: float = math.inf) -> None:
+        """Raise Stopped once a stop was asked for, unless the run may end: its predicted rest is `rest_s`."""
+        if not self.asked:
+            return
+        if self.signal in _WARNINGS and math.isfinite(self.deadline_unix_s) and self.fits(rest_s):
+            return
+        raise Stopped
+
+    @property
+    def reason(self) -> str:
+        """Why, for the user."""
+        return "at its time limit" if self.signal is None else f"by signal {int(self.signal)}"
 
     @property
     def exit_code(self) -> int:

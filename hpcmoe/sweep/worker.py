@@ -93,7 +93,9 @@ class Worker:
             provenance=self._provenance(attempt),
         )
         self._rows.check_counts(task.run, rows)
-        attempt.traces = result_traces(result, digest=attempt.digest, config=config, keep=options.traces)
+        attempt.traces = result_traces(
+            result, task.run, digest=attempt.digest, config=config, keep=options.traces
+        )
         return rows
 
     def _failed(self, task: Task, attempt: _Attempt) -> RunRows:

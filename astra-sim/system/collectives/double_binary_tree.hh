@@ -24,6 +24,10 @@ class DoubleBinaryTreePhase final : public Phase {
   void start() override;
   void on_receipt() override;
   bool on_bundle() override;
+  void append_signature(std::vector<std::uint64_t>& signature) const override {
+    signature.insert(signature.end(), {spec().max_tree ? 1u : 0u, static_cast<std::uint64_t>(state_),
+                                       missing_receipts_, missing_bundles_});
+  }
 
  private:
   enum class State : std::uint8_t { children, send_up, parent, send_down, end };

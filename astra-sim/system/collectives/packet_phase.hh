@@ -13,6 +13,10 @@ class PacketPhase : public Phase {
   void start() override;
   void on_receipt() override;
   bool on_bundle() override;
+  void append_signature(std::vector<std::uint64_t>& signature) const override {
+    signature.insert(signature.end(), {left_, credits_, inserted_, posted_, received_, plain_left_,
+                                       reducing_left_, odd_round_ ? 1u : 0u});
+  }
 
  protected:
   struct Packet {

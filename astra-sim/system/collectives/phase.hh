@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "system/parameters.hh"
 #include "workload/trace.hh"
@@ -67,6 +68,8 @@ class Phase {
   virtual void start() = 0;
   virtual void on_receipt() = 0;
   virtual bool on_bundle() = 0;  // true: the phase is over and may be destroyed
+  // All that its future depends on besides its specification.
+  virtual void append_signature(std::vector<std::uint64_t>& signature) const = 0;
 
   const PhaseSpec& spec() const { return spec_; }
   Stream& stream() const { return stream_; }

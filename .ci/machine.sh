@@ -25,6 +25,11 @@ has_python_header() {
 sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
 }
 
+# Servers stand where a user's PATH need not look.
+has_program() {
+  PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null
+}
+
 # missing_packages [EXTRA...]: prints the Debian packages that this machine still needs.
 missing_packages() {
   command -v g++ >/dev/null || echo g++
@@ -38,6 +43,11 @@ missing_packages() {
   for extra in "$@"; do
     case $extra in
       doctest-dev) [ -e /usr/include/doctest/doctest.h ] || echo doctest-dev ;;
+      libhdf5-openmpi-dev) ls /usr/lib/*/hdf5/openmpi/libhdf5.so >/dev/null 2>&1 || echo "$extra" ;;
+      openmpi-bin) command -v mpiexec.openmpi >/dev/null || echo "$extra" ;;
+      hdf5-tools) command -v h5dump >/dev/null || echo "$extra" ;;
+      slurmctld | slurmd | munge) has_program "$extra" || echo "$extra" ;;
+      slurm-client) command -v srun >/dev/null || echo "$extra" ;;
       *) die "no check is known for the package $extra" ;;
     esac
   done
@@ -66,6 +76,6 @@ use_venv() {
     rm -rf "$1"
     "$PYTHON" -m venv "$1"
   fi
-  export PATH="$PWD/$1/bin:$PATH"
-  export VIRTUAL_ENV="$PWD/$1"
+  VIRTUAL_ENV=$(cd "$1" && pwd)
+  export VIRTUAL_ENV PATH="$VIRTUAL_ENV/bin:$PATH"
 }

@@ -31,29 +31,16 @@ std::uint32_t EventWheel::allocate() {
 
 void EventWheel::schedule_far(std::uint32_t index, TimeNs time) {
   far_.push({time, far_sequence_++, index});
+  far_next_ = far_.top().time;
 }
 
-TimeNs EventWheel::next_time() const {
-  if (near_ == 0) return far_.empty() ? kNever : far_.top().time;
-  const std::size_t start = now_ & mask_;
-  std::size_t word = start >> 6;
-  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (start & 63));
-  while (bits == 0) {  // near_ > 0, so some slot within one turn is occupied
-    word = (word + 1) & (occupied_.size() - 1);
-    bits = occupied_[word];
-  }
-  const std::size_t slot = (word << 6) + static_cast<std::size_t>(std::countr_zero(bits));
-  return now_ + ((slot - start) & mask_);
-}
-
-void EventWheel::advance(TimeNs time) {
-  assert(time >= now_ && time != kNever);
-  now_ = time;
+void EventWheel::admit_far() {
   while (!far_.empty() && far_.top().time - now_ < size_) {
     const Far event = far_.top();
     far_.pop();
     append(event.index, event.time);
   }
+  far_next_ = far_.empty() ? kNever : far_.top().time;
 }
 
 }  // namespace hpcmoe

@@ -69,7 +69,6 @@ class EventWheel {
   explicit EventWheel(TimeNs horizon_ns);
 
   TimeNs now() const { return now_; }
-  bool empty() const { return near_ == 0 && far_.empty(); }
 
   std::uint32_t allocate();
   void release(std::uint32_t index) {
@@ -91,10 +90,25 @@ class EventWheel {
   }
 
   // Time of the earliest event, or kNever.
-  TimeNs next_time() const;
+  HPCMOE_INLINE TimeNs next_time() const {
+    if (near_ == 0) return far_next_;
+    const std::size_t start = now_ & mask_;
+    std::size_t word = start >> 6;
+    std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (start & 63));
+    while (bits == 0) {  // near_ > 0, so some slot within one turn is occupied
+      word = (word + 1) & (occupied_.size() - 1);
+      bits = occupied_[word];
+    }
+    const std::size_t slot = (word << 6) + static_cast<std::size_t>(std::countr_zero(bits));
+    return now_ + ((slot - start) & mask_);
+  }
 
   // Moves the clock to `time`, which must be next_time().
-  void advance(TimeNs time);
+  HPCMOE_INLINE void advance(TimeNs time) {
+    assert(time >= now_ && time != kNever);
+    now_ = time;
+    if (far_next_ - now_ < size_) [[unlikely]] admit_far();
+  }
 
   // Takes all events of the current instant; the result is the first of a list linked by `next`.
   // Events scheduled for the same instant while that list runs form the next batch.
@@ -121,6 +135,7 @@ class EventWheel {
   };
 
   void schedule_far(std::uint32_t index, TimeNs time);
+  void admit_far();
 
   HPCMOE_INLINE void append(std::uint32_t index, TimeNs time) {
     const std::size_t slot = time & mask_;
@@ -145,6 +160,7 @@ class EventWheel {
   std::vector<std::uint32_t> tails_;  // per slot the last event; its `next` is the first
   std::vector<std::uint64_t> occupied_;
   std::priority_queue<Far, std::vector<Far>, std::greater<Far>> far_;
+  TimeNs far_next_ = kNever;  // time of the heap's first
   TimeNs now_ = 0;
   TimeNs size_ = 0;
   std::size_t mask_ = 0;

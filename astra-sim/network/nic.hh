@@ -37,6 +37,7 @@ class BitRow {
 
 struct Nic {
   std::vector<std::uint32_t> flows;  // in order of creation; finished ones leave late
+  std::vector<TimeNs> next_avail;    // by list position: earliest start of the next packet by pacing
   BitRow sendable;                   // bytes left and not bound by the window
   BitRow finished;
   std::uint32_t last_served = 0;

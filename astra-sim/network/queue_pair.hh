@@ -7,34 +7,32 @@
 
 namespace hpcmoe {
 
-struct QueuePair {
-  // sender
+struct alignas(64) QueuePair {
+  // Sender. The time at which pacing allows the next packet stands in the NIC's list.
   std::uint64_t size = 0;
   std::uint64_t snd_nxt = 0, snd_una = 0;
-  TimeNs next_avail = 0;         // earliest start of the next packet by pacing
+  std::uint64_t window_now = 0;  // bytes, scaled by the current rate where configured; 0 unlimited
   RateBps rate = 0, max_rate = 0;
-  std::uint64_t window = 0;      // bytes at full rate, 0 unlimited
-  std::uint64_t window_now = 0;  // scaled by the current rate where configured
   std::uint32_t nic_port = 0;
   std::uint32_t list_position = 0;  // in the NIC's list
   std::uint32_t last_wire = 0;      // bytes of the last packet sent
-  std::uint32_t header_bytes = 0;   // data packet without payload
-  std::uint32_t ack_bytes = 0;
-  bool done = false;   // the last ACK has been processed
-  bool local = false;  // no feedback control
+  bool done = false;                // the last ACK has been processed
+  bool local = false;               // no feedback control
   bool carries_int = false;
 
-  // receiver
+  // Receiver, and what both ends know.
   std::uint32_t expected = 0;
   std::uint32_t last_nack = 0;
   TimeNs nack_until = 0;
   std::uint32_t ack_port = 0;
-
-  // identity
+  std::uint32_t header_bytes = 0;  // data packet without payload
+  std::uint32_t ack_bytes = 0;
   std::uint32_t src = 0, dst = 0;
   std::uint16_t sport = 0;
-  TimeNs base_rtt_ns = 0;
   TimeNs start_ns = 0;
+  std::uint64_t window = 0;  // bytes at full rate
+
+  TimeNs base_rtt_ns = 0;
   std::uint64_t token = 0;
   FlowLabel label;
 

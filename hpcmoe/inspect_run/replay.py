@@ -100,8 +100,21 @@ class Replay:
             self._receives.setdefault((flow.dst, flow.node, flow.chunk), []).append(flow)
             for rank in (flow.src, flow.dst):
                 self._chunks.setdefault((rank, flow.node), set()).add(flow.chunk)
-        for flows in (*self._sends.values(), *self._receives.values()):
-            flows.sort(key=lambda flow: (flow.step, flow.end_ns))
+        for flows in self._sends.values():
+            flows.sort(key=lambda flow: flow.step)
+        for place, flows in self._receives.items():
+            self._receives[place] = self._in_order_of_receipt(place, flows)
+
+    def _in_order_of_receipt(self, place: Place, flows: list[Flow]) -> list[Flow]:
+        """Receives count bytes of a source, so that the first to arrive serves the first one posted.
+        Halving-doubling receives from the peer that it sends to, every other algorithm from anyone."""
+        flows.sort(key=lambda flow: (flow.end_ns, flow.step))
+        if self.record.chain[place[1]].algorithm != "halving-doubling":
+            return flows
+        waiting: dict[int, list[Flow]] = {}
+        for flow in flows:
+            waiting.setdefault(flow.src, []).append(flow)
+        return [waiting[send.dst].pop(0) for send in self._sends[place]]
 
     def sends(self, place: Place) -> list[Flow]:
         self._node(place[1])

@@ -25,6 +25,8 @@ class Tag(IntEnum):
     """Rank 0 to worker: a Task, or None to stop."""
     EXIT = 3
     """Rank 0 to worker, after the last TASK: the exit code."""
+    ALIVE = 4
+    """Either way: nothing but a sign of life, from whoever is busy while the other waits."""
 
 
 class Comm(Protocol):
@@ -33,6 +35,10 @@ class Comm(Protocol):
     rank: int
     size: int
     library: str
+
+    @property
+    def mpi(self) -> Any:
+        """The mpi4py communicator, None without MPI."""
 
     def broadcast(self, value: Any) -> Any: ...
     def send(self, value: Any, rank: int, tag: Tag) -> None: ...
@@ -46,6 +52,7 @@ class SerialComm:
     rank = 0
     size = 1
     library = "none"
+    mpi = None
 
     def broadcast(self, value: Any) -> Any:
         return value
@@ -73,6 +80,10 @@ class MpiComm:
         self.rank: int = self._world.rank
         self.size: int = self._world.size
         self.library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+
+    @property
+    def mpi(self) -> Any:
+        return self._world
 
     def broadcast(self, value: Any) -> Any:
         return self._world.bcast(value, root=0)

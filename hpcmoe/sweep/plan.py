@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -25,10 +25,16 @@ from hpcmoe.sweep.simulator import Simulator
 
 @dataclass(frozen=True)
 class Task:
-    """One run to do: its row, and the digest with which the stored result may be kept ('' if none)."""
+    """One run to do: its row, and the digest with which the stored result may be kept ('' if none).
+
+    `error` is that of a stored failure. `expected_s` is how long the run should take, for a worker
+    that is asked to stop in the middle; it knows nothing better.
+    """
 
     run: int
     keep: str = ""
+    error: str = ""
+    expected_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,11 @@ def make_plan(
     if not options.file.exists():
         simulator.scenario(keys[0], options)  # refuse bad options before there is a file
         row_map = create(options.file, file_spec(options, keys, simulator, software, session))
-        stored = [""] * len(keys)
+        tasks = [Task(run) for run in range(len(keys))]
+        renewed = False
     else:
-        row_map, stored = _continue(options, keys, software, remarks)
-    return Plan(options, keys, row_map), order_tasks(keys, stored, options, renewed=bool(remarks)), remarks
+        row_map, tasks, renewed = _continue(options, keys, software, remarks)
+    return Plan(options, keys, row_map), order_tasks(tasks, keys, options, renewed=renewed), remarks
 
 
 def file_spec(
@@ -90,7 +97,7 @@ def file_spec(
 
 
 def order_tasks(
-    keys: Sequence[design.RunKey], keep: Sequence[str], options: Options, *, renewed: bool
+    tasks: Iterable[Task], keys: Sequence[design.RunKey], options: Options, *, renewed: bool
 ) -> list[Task]:
     """Longest predicted run first; stored results that only need a check go last.
 
@@ -101,29 +108,42 @@ def order_tasks(
         checked_last = bool(task.keep) and not renewed
         return checked_last, -predicted_cost(keys[task.run], options.tokens, options.layers), task.run
 
-    return sorted((Task(run, digest) for run, digest in enumerate(keep)), key=rank)
+    return sorted(tasks, key=rank)
 
 
 def _continue(
     options: Options, keys: Sequence[design.RunKey], software: Mapping[str, str], remarks: list[str]
-) -> tuple[RowMap, list[str]]:
-    """Check an existing file against the options; digests that may be kept, per run."""
+) -> tuple[RowMap, list[Task], bool]:
+    """Check an existing file against the options; tasks with what may be kept, and whether that is
+    expected to be out of date."""
     with open_checked(options.file) as file:
         _check_same_study(options, keys, file)
-        keep = _kept_digests(file, options.file)
+        tasks = _stored_tasks(file, options, remarks)
         written_by = str(file.attrs["hpcmoe_version"])
-    if written_by != software["hpcmoe_version"] and any(keep):
+    renewed = written_by != software["hpcmoe_version"] and any(task.keep for task in tasks)
+    if renewed:
         remarks.append(
             f"the file was written by hpcmoe {written_by}, this is {software['hpcmoe_version']}: "
             "finished runs are done again"
         )
-    return read_row_map(options.file), keep
+    return read_row_map(options.file), tasks, renewed
 
 
-def _kept_digests(file: h5py.File, path: Path) -> list[str]:
+def _stored_tasks(file: h5py.File, options: Options, remarks: list[str]) -> list[Task]:
     runs = file[schema.RUNS.path][...]
-    usable = (runs["status"] == schema.STATUS["ok"]) & has_traces(file, ResultPaths(path))
-    return [digest.decode() for digest in np.where(usable, runs["digest"], b"")]
+    ok, failed = (runs["status"] == schema.STATUS[name] for name in ("ok", "failed"))
+    whole = has_traces(file, ResultPaths(options.file))
+    bare = int(np.sum(ok & ~whole))
+    if bare:
+        remarks.append(
+            f"{bare} finished run(s) are done again: their traces are neither in the file nor beside it "
+            f"(was it copied without {ResultPaths(options.file).spool.name}?)"
+        )
+    kept = (ok & whole) | (failed & (not options.retry_failed))
+    return [
+        Task(number, row["digest"].decode() if keep else "", row["error"].decode() if keep else "")
+        for number, (row, keep) in enumerate(zip(runs, kept, strict=True))
+    ]
 
 
 def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5py.File) -> None:

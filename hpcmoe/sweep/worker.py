@@ -23,9 +23,11 @@ from hpcmoe.store.result import (
     provenance_row,
     result_traces,
 )
-from hpcmoe.store.rows import RowFile
+from hpcmoe.store.rows import RowWriter
 from hpcmoe.store.spool import write_spool
+from hpcmoe.store.trouble import storing
 from hpcmoe.sweep.plan import Plan, Task
+from hpcmoe.sweep.timing import Stopwatch
 from hpcmoe.sweep.simulator import ProgressCallback, Simulator
 
 
@@ -33,6 +35,7 @@ from hpcmoe.sweep.simulator import ProgressCallback, Simulator
 class Outcome:
     """How a task ended: 'ok', 'failed', or 'kept' when the stored result is still right.
 
+    A stored failure that is still right is 'failed' and `kept`.
     `renewed` marks a run done again because its stored result belonged to other inputs or to
     another version. `details` is the traceback of an unexpected error, headed by rank and host.
     """
@@ -43,6 +46,8 @@ class Outcome:
     error: str = ""
     details: str = ""
     seconds: float = 0.0
+    wall_s: float = 0.0
+    kept: bool = False
 
 
 class CallbackError(BaseException):
@@ -52,12 +57,12 @@ class CallbackError(BaseException):
 class Worker:
     """Runs tasks on this rank."""
 
-    def __init__(self, plan: Plan, simulator: Simulator, rows: RowFile, rank: int, size: int) -> None:
+    def __init__(self, plan: Plan, simulator: Simulator, rows: RowWriter, rank: int, size: int) -> None:
         self._plan, self._simulator, self._rows = plan, simulator, rows
         self._rank, self._size, self._host = rank, size, socket.gethostname()
 
     def execute(self, task: Task, progress: ProgressCallback) -> Outcome:
-        """Do one run; it is on disk when this returns. Only storing it may raise (OSError)."""
+        """Do one run; it is on disk when this returns. Only storing it may raise (StorageError)."""
         attempt = _Attempt()
         reset_peak_memory()
         try:
@@ -67,12 +72,19 @@ class Worker:
             attempt.details = "" if isinstance(error, HpcmoeError) else self._located_traceback()
             rows = self._failed(task, attempt)
         if rows is None:
-            return Outcome(task.run, "kept")
+            return Outcome(task.run, "failed" if task.error else "kept", error=task.error, kept=True)
         if attempt.traces is not None:
             write_spool(self._plan.paths, str(self._plan.keys[task.run]), attempt.traces, self._rank)
-        self._rows.write(task.run, rows)
+        with storing(self._plan.paths.file):
+            self._rows.write(task.run, rows)
         return Outcome(
-            task.run, rows.status, bool(task.keep), attempt.error, attempt.details, attempt.seconds()
+            task.run,
+            rows.status,
+            bool(task.keep),
+            attempt.error,
+            attempt.details,
+            attempt.seconds(),
+            attempt.wall.seconds(),
         )
 
     def _simulate(self, task: Task, progress: ProgressCallback, attempt: _Attempt) -> RunRows | None:
@@ -131,6 +143,7 @@ class _Attempt:
         self.error = ""
         self.details = ""
         self.traces: RunTraces | None = None
+        self.wall = Stopwatch()
         self._started_s = time.process_time()
 
     def seconds(self) -> float:

@@ -73,7 +73,9 @@ class TableClient final : public NetworkClient {
  public:
   explicit TableClient(IdealNetwork& network) : network_(network), timers_(network), table_(timers_, 0) {}
 
-  void add(TimeNs delay_ns, std::uint64_t name) { table_.schedule(delay_ns, {RankEventKind::node_done, name}); }
+  void add(TimeNs delay_ns, std::uint64_t name) {
+    table_.schedule(delay_ns, {RankEventKind::node_done, name});
+  }
   void on_timer(std::uint32_t) override {
     timers_.called_back();
     table_.drain([this](const RankEvent& event) {

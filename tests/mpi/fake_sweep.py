@@ -58,21 +58,25 @@ class FakeScenario:
 
 @dataclass
 class FakeResult:
+    """As hpcmoe.runner.RunResult, and consistent in the same ways."""
+
     wall_ns: int
     gpu_ns: int
     comm_ns: int
+    bottleneck_rank: int
     ranks: np.ndarray
     links: np.ndarray
     flows: np.ndarray
     queues: np.ndarray
     pauses: np.ndarray
-    bottleneck_rank: int = 2
-    simulated_ns: int = 2**40
+    repeats: np.ndarray
+    packet_hops: int
+    ecn_marks: int
+    simulated_ns: int = 2**52
     events: int = 2**33
-    packet_hops: int = 12345
     layers_simulated: int = LAYERS
     layers_added: int = 2
-    ecn_marks: int = 7
+    quiet_moments: int = 9
     pfc_pauses: int = 5
     drops: int = 0
     ignored_int_flows: int = 11
@@ -80,32 +84,59 @@ class FakeResult:
 
 
 def random_rows(table: schema.Table, count: int, random: np.random.Generator) -> np.ndarray:
-    """Rows with arbitrary values in every column but `run`."""
+    """Rows with arbitrary values in every column but `run`; times are below 2**50 ns, sizes below 2**40."""
     rows = np.zeros(count, schema.dtype(table))
     for column in table.columns:
         kind = np.dtype(column.kind)
         if kind.kind == "f":
             rows[column.name] = random.random(count)
         else:
-            rows[column.name] = random.integers(0, np.iinfo(kind).max, count, dtype=kind)
+            most = min(np.iinfo(kind).max, 2**40 if column.unit == "B" else 2**50)
+            rows[column.name] = random.integers(0, most, count, dtype=kind)
     names = [column.name for column in table.columns if column.name != "run"]
     return rows[names]
 
 
+REPEAT_COLUMNS = tuple(
+    [(f"{name}_{end}", "u8") for name in ("flow", "pause", "queue") for end in ("begin", "end")]
+    + [("count", "u8"), ("period_ns", "u8"), ("layer_step", "i8"), ("node_step", "u8")]
+)
+"""Columns of RunResult.repeats, in its order."""
+
+
 def fake_result(key: RunKey) -> FakeResult:
     random = np.random.default_rng(int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], "little"))
-    wall, gpu = (int(value) for value in random.integers(1, 2**50, 2))
-    counts = [int(value) for value in random.integers(0, 300, 3)]
+    flows, queues, pauses = (int(value) for value in random.integers(3, 300, 3))
+    ranks, links = _ranks(random), random_rows(schema.LINKS, link_rows(key), random)
+    links["ecn_marks"] = random.integers(0, 1000, len(links))
+    links["data_packets"], links["ack_packets"] = random.integers(0, 10**6, (2, len(links)))
+    slowest = int(np.argmax(ranks["wall_ns"]))
     return FakeResult(
-        wall,
-        gpu,
-        abs(wall - gpu),
-        random_rows(schema.RANKS, RANKS, random),
-        random_rows(schema.LINKS, link_rows(key), random),
-        random_rows(schema.FCT, counts[0], random),
-        random_rows(schema.QLEN, counts[1], random),
-        random_rows(schema.PFC, counts[2], random),
+        *(int(ranks[name][slowest]) for name in ("wall_ns", "gpu_ns", "comm_ns")),
+        slowest,
+        ranks,
+        links,
+        _flows(flows, random),
+        random_rows(schema.QLEN, queues, random),
+        random_rows(schema.PFC, pauses, random),
+        np.array([(1, flows - 1, 0, pauses, 2, 2, 2, 10**6, 1, 6)], list(REPEAT_COLUMNS)),
+        int((links["data_packets"] + links["ack_packets"]).sum()),
+        int(links["ecn_marks"].sum()),
     )
+
+
+def _ranks(random: np.random.Generator) -> np.ndarray:
+    ranks = random_rows(schema.RANKS, RANKS, random)
+    ranks["rank"] = range(RANKS)
+    ranks["finished"] = 1
+    ranks["bytes_received"] = np.roll(ranks["bytes_sent"], 1)
+    return ranks
+
+
+def _flows(count: int, random: np.random.Generator) -> np.ndarray:
+    flows = random_rows(schema.FCT, count, random)
+    flows["src"], flows["dst"] = random.integers(0, RANKS, (2, count))
+    return flows
 
 
 def _matches(variable: str, key: RunKey) -> bool:

@@ -13,10 +13,10 @@ LAYERS = (
     ("_build", "_version", "errors", "units", "published", "chakra_schema", "trace"),
     ("parameters", "catalog"),
     ("design", "topology", "model", "compute"),
-    ("store", "upstream", "overrides", "chakra", "chakra_nodes", "workload"),
+    ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload"),
     ("scenario", "scenario_checks"),
     ("runner", "_native", "export"),
-    ("analysis", "sweep"),
+    ("analysis", "inspect_run", "sweep"),
     ("report", "reporting"),
     ("cli", "commands"),
 )
@@ -24,6 +24,7 @@ LAYERS = (
 NEVER = {
     "runner": {"store"},
     "analysis": {"runner", "scenario", "sweep"},
+    "inspect_run": {"runner", "sweep"},
     "report": {"runner", "scenario", "sweep"},
     "reporting": {"runner", "scenario", "sweep", "store"},
 }

@@ -68,7 +68,7 @@ def store_rows(file: RowFile, run: int, version: int = 1) -> None:
 def store(path: Path, row_map: RowMap, run: int, version: int = 1) -> None:
     """What a worker does with a finished run."""
     traces = result_traces(
-        fake.fake_result(KEYS[run]), digest=digest_of(run, version), config=f'{{"run": {run}}}', keep=True
+        fake.fake_result(KEYS[run]), run, digest=digest_of(run, version), config=f'{{"run": {run}}}', keep=True
     )
     write_spool(ResultPaths(path), str(KEYS[run]), traces, writer=0)
     with RowFile(path, row_map) as file:
@@ -80,7 +80,15 @@ def assert_same_traces(found: RunTraces, run: int) -> None:
     for kind, expected in (("fct", result.flows), ("qlen", result.queues), ("pfc", result.pauses)):
         table = schema.TRACE_TABLES[kind]
         np.testing.assert_array_equal(getattr(found, kind), take_columns(table, expected))
-    assert (found.digest, found.repeat, found.config) == (digest_of(run), 3, f'{{"run": {run}}}')
+    assert (found.digest, found.config) == (digest_of(run), f'{{"run": {run}}}')
+    [repeat], [stored] = result.repeats, found.repeats
+    assert stored["run"] == run
+    for ours, theirs in (("fct", "flow"), ("qlen", "queue"), ("pfc", "pause")):
+        assert [stored[f"{ours}_{end}"] for end in ("begin", "end")] == [
+            repeat[f"{theirs}_{end}"] for end in ("begin", "end")
+        ]
+    for name in ("count", "period_ns", "layer_step", "node_step"):
+        assert stored[name] == repeat[name]
 
 
 class TestLayout:
@@ -280,7 +288,7 @@ class TestSpoolAndMerge:
         report = merge(path)
         with h5py.File(path) as file:
             index = file["/traces/index"][...]
-            for kind in schema.TRACE_KINDS:
+            for kind in schema.VARIABLE_TABLES:
                 ends = np.cumsum(index[f"{kind}_count"])
                 np.testing.assert_array_equal(index[f"{kind}_offset"], np.concatenate([[0], ends[:-1]]))
                 assert ends[-1] == report.rows[kind] == file[f"/traces/{kind}"].shape[0]
@@ -396,8 +404,8 @@ class TestReader:
         [
             (lambda a: a.__setitem__("filetype", "other"), "not written by an hpcmoe sweep.*'other'"),
             (lambda a: a.__delitem__("filetype"), "not written by an hpcmoe sweep"),
-            (lambda a: a.__setitem__("format_version", [2, 0]), "use a newer hpcmoe.*'2.0'.*allowed: 1.x"),
-            (lambda a: a.__setitem__("format_version", [0, 9]), "use the hpcmoe that wrote it"),
+            (lambda a: a.__setitem__("format_version", [3, 0]), "use a newer hpcmoe.*'3.0'.*allowed: 2.x"),
+            (lambda a: a.__setitem__("format_version", [1, 0]), "use the hpcmoe that wrote it"),
         ],
     )
     def test_refuses_other_formats(
@@ -412,7 +420,7 @@ class TestReader:
     def test_newer_minor_version_is_read(self, path: Path) -> None:
         lay_out(path)
         with h5py.File(path, "r+") as file:
-            file.attrs["format_version"] = [1, 7]
+            file.attrs["format_version"] = [2, 7]
         with open_results(path) as results:
             assert len(results.runs) == 6
 

@@ -16,13 +16,14 @@ template <class Control>
 void Engine<Control>::begin_flow(std::uint32_t flow) {
   QueuePair& qp = flows_[flow];
   const RateBps line_rate = topology_.link_of(qp.nic_port).rate_bps;
-  qp.start_ns = qp.next_avail = now();
+  qp.start_ns = now();
   qp.rate = qp.max_rate = line_rate;
   qp.window_now = qp.window;
   if (!qp.local) control_.on_begin(*this, flow);
   Nic& nic = nics_[ports_[qp.nic_port].owner];
   qp.list_position = static_cast<std::uint32_t>(nic.flows.size());
   nic.flows.push_back(flow);
+  nic.next_avail.push_back(now());
   nic.sendable.resize(nic.flows.size());
   nic.finished.resize(nic.flows.size());
   refresh(flow);
@@ -100,7 +101,7 @@ template <class Control>
 inline std::optional<std::size_t> Engine<Control>::find_sendable(const Nic& nic, std::size_t from,
                                                                  std::size_t to) const {
   for (std::size_t i = nic.sendable.find(from, to); i < to; i = nic.sendable.find(i + 1, to)) {
-    if (flows_[nic.flows[i]].next_avail <= now()) return i;
+    if (nic.next_avail[i] <= now()) return i;
   }
   return std::nullopt;
 }
@@ -119,10 +120,12 @@ std::size_t Engine<Control>::remove_finished(Nic& nic, std::size_t from, std::si
       continue;
     }
     nic.flows[to] = flow;
+    nic.next_avail[to] = nic.next_avail[i];
     flows_[flow].list_position = static_cast<std::uint32_t>(to++);
   }
   const std::size_t n = nic.flows.size();
   nic.flows.resize(to);
+  nic.next_avail.resize(to);
   for (std::size_t i = from; i < to; ++i) refresh(nic.flows[i]);
   for (std::size_t i = to; i < n; ++i) {
     nic.sendable.set(i, false);
@@ -149,7 +152,8 @@ inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t f
   const RateBps pace = params_.rate_bound ? qp.rate : qp.max_rate;
   const TimeNs gap = pace == qp.max_rate ? ports_[port_index].tx_ns[packet.wire]
                                          : tx_time_ns(packet.wire, pace);
-  qp.next_avail = now() + gap;
+  Nic& nic = nics_[ports_[port_index].owner];
+  nic.next_avail[qp.list_position] = now() + gap;
   refresh(flow);
 }
 
@@ -158,12 +162,10 @@ inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t f
 template <class Control>
 void Engine<Control>::plan_wake_up(Nic& nic) {
   if (nic.wake_pending) return;
+  if (nic.flows.empty()) return;
   TimeNs earliest = kNever;
-  for (std::uint32_t flow : nic.flows) {
-    earliest = std::min(earliest, flows_[flow].next_avail);
-    if (earliest <= now()) return;
-  }
-  if (earliest != kNever) schedule_wake_up(nic, earliest);
+  for (TimeNs time : nic.next_avail) earliest = std::min(earliest, time);
+  if (earliest > now()) schedule_wake_up(nic, earliest);
 }
 
 template <class Control>
@@ -200,14 +202,15 @@ void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
 
 template <class Control>
 void Engine<Control>::change_rate(std::uint32_t flow, RateBps rate) {
-  QueuePair& qp = flows_[flow];
-  if (rate != qp.rate) {
-    qp.next_avail += tx_time_ns(qp.last_wire, rate);
-    qp.next_avail -= tx_time_ns(qp.last_wire, qp.rate);
-  }
+  const QueuePair& qp = flows_[flow];
   Nic& nic = nics_[ports_[qp.nic_port].owner];
-  if (nic.wake_pending && nic.wake_time > qp.next_avail) {
-    schedule_wake_up(nic, std::max(now(), qp.next_avail));  // the old one's generation is void
+  TimeNs& next_avail = nic.next_avail[qp.list_position];
+  if (rate != qp.rate) {
+    next_avail += tx_time_ns(qp.last_wire, rate);
+    next_avail -= tx_time_ns(qp.last_wire, qp.rate);
+  }
+  if (nic.wake_pending && nic.wake_time > next_avail) {
+    schedule_wake_up(nic, std::max(now(), next_avail));  // the old one's generation is void
   }
   set_rate(flow, rate);
 }

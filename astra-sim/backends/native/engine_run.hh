@@ -161,10 +161,7 @@ bool Engine<Control>::append_signature(std::vector<std::uint64_t>& signature) co
     if (nic.wake_pending) return false;
     signature.push_back(nic.last_served);
     signature.push_back(nic.flows.size());
-    for (std::uint32_t flow : nic.flows) {
-      const TimeNs at = flows_[flow].next_avail;
-      signature.push_back(at > now() ? at - now() : 0);
-    }
+    for (TimeNs at : nic.next_avail) signature.push_back(at > now() ? at - now() : 0);
   }
   return true;
 }

@@ -76,6 +76,7 @@ class EventWheel {
     free_ = index;
     --live_;
   }
+  void prefetch(std::uint32_t index) const { __builtin_prefetch(&events_[index]); }
   Event& operator[](std::uint32_t index) { return events_[index]; }
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(events_.size()); }
   std::uint32_t live() const { return live_; }  // records in use

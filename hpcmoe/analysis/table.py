@@ -5,7 +5,7 @@ scaled from a cut run, the published value, their difference and the sample it r
 only lay these out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,6 +42,7 @@ FRACTION = Quantity("fraction", "%", 100, 1, "relative")
 RELATIVE = Quantity("relative", "%", 100, 1, "points")
 COUNT = Quantity("count", "", 1, 0, "absolute")
 INTEGER = Quantity("integer", "", 1, 0, "relative")
+NUMBER = Quantity("number", "", 1, 2, "relative")
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,30 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A drawn figure: ``svg`` stands inline in a page and takes its text colour from it; ``files`` are
+    the same picture by file suffix (``png``, ``pdf``)."""
+
+    slug: str
+    number: str
+    title: str
+    svg: str
+    files: Mapping[str, bytes]
+    notes: tuple[str, ...] = ()
+    min_width_rem: int = 40
+    """Narrower than this its text would be too small; a page scrolls it instead."""
+
+    @property
+    def heading(self) -> str:
+        return f"Figure {self.number}. {self.title}"
+
+
+@dataclass(frozen=True)
 class Section:
-    """A titled run of tables; figures and claims can join ``items`` later."""
+    """A titled run of tables and figures."""
 
     title: str
-    items: tuple[Table, ...]
+    items: tuple[Table | Figure, ...]
     intro: str = ""
 
 

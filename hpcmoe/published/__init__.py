@@ -12,7 +12,17 @@ from typing import Any
 
 @cache
 def load_published() -> dict[str, Any]:
-    """The whole of ``published.json``.  Callers share one object and must not change it."""
-    text = files(__package__).joinpath("published.json").read_text(encoding="utf-8")
-    data: dict[str, Any] = json.loads(text)
+    """The whole of ``published.json``, with ``design.json`` under ``design``.  Callers share one object
+    and must not change it."""
+    return {**_read("published.json"), "design": _read("design.json")}
+
+
+@cache
+def load_claims() -> tuple[dict[str, Any], ...]:
+    """Claims of the study in published order: id, section, claim, set, formula, published."""
+    return tuple(_read("claims.json")["claims"])
+
+
+def _read(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return data

@@ -40,6 +40,10 @@ class RowWriter(ABC):
     ) -> None:
         self.close(failed=kind is not None)
 
+    def abandon(self) -> None:
+        """Let go without the other ranks: some of them are dead."""
+        self.close(failed=True)
+
     @abstractmethod
     def close(self, *, failed: bool = False) -> None:
         """Let go of the file. `failed`: other ranks may not be closing it now."""

@@ -1,7 +1,7 @@
 """A sweep from command line to exit code.
 
-Exit codes: 0 all runs are there; 1 some runs failed; 2 bad input; 85 asked to stop (the same
-command continues); 130 interrupted from the keyboard.
+Exit codes: 0 all runs are there; 1 some runs failed, or a rank died; 2 bad input; 4 the file system
+refused; 85 asked to stop, or out of time (the same command continues); 130 interrupted from the keyboard.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,20 +17,25 @@ from contextlib import ExitStack
 from hpcmoe.errors import HpcmoeError
 from hpcmoe.store.merge import merge, needs_merge
 from hpcmoe.store.paths import ResultPaths
-from hpcmoe.store.rows import RowFile
 from hpcmoe.store.spool import clear_leftovers, remove_spool
+from hpcmoe.store.trouble import StorageError, reason
+from hpcmoe.sweep.access import open_rows
 from hpcmoe.sweep.arguments import Options, parse
 from hpcmoe.sweep.comm import Comm, Tag, connect
 from hpcmoe.sweep.cost import predicted_cost
+from hpcmoe.sweep.live import LiveFile
+from hpcmoe.sweep.lock import exclusive
 from hpcmoe.sweep.plan import Plan, Task, make_plan
 from hpcmoe.sweep.progress import Progress, duration
-from hpcmoe.sweep.scheduler import Leader, follow
-from hpcmoe.sweep.session import describe_session, exclusive, record_session, software
+from hpcmoe.sweep.scheduler import Heartbeat, Leader, follow, wait_for_exit
+from hpcmoe.sweep.session import describe_session, record_session, software
 from hpcmoe.sweep.signals import StopRequest
 from hpcmoe.sweep.simulator import Simulator, real_simulator
+from hpcmoe.sweep.timing import deadline_unix_s
 from hpcmoe.sweep.worker import Outcome, Worker
 
 FAILED_RUNS_EXIT_CODE = 1
+LOST_RANK_EXIT_CODE = 1
 SHOWN_FAILURES = 20
 
 
@@ -71,11 +77,14 @@ def _sweep(comm: Comm, argv: Sequence[str] | None, simulator: Simulator) -> int:
     with StopRequest() as stop:
         if comm.rank == 0:
             return _Lead(comm, simulator, stop).run(argv)
-        start = comm.broadcast(None)
-        if isinstance(start, int):
-            return start
-        with RowFile(start.options.file, start.row_map) as rows:
-            return follow(comm, Worker(start, simulator, rows, comm.rank, comm.size), stop)
+        plan = comm.broadcast(None)
+        if isinstance(plan, int):
+            return plan
+        stop.deadline_unix_s = plan.deadline_unix_s
+        patience_s = plan.options.patience_s
+        with open_rows(plan, comm) as rows:
+            follow(comm, Worker(plan, simulator, rows, comm.rank, comm.size), stop, patience_s)
+        return wait_for_exit(comm, stop, patience_s)
 
 
 class _Lead:
@@ -98,6 +107,8 @@ class _Lead:
             self._comm.broadcast(plan)
             self._lead(plan, tasks)
             code = self._finish(plan)
+        if self._leader.lost:
+            self._comm.abort(code)
         for rank in range(1, self._comm.size):
             self._comm.send(code, rank, Tag.EXIT)
         return code
@@ -105,48 +116,136 @@ class _Lead:
     def _prepare(self, options: Options, held: ExitStack) -> tuple[Plan, list[Task]]:
         session = describe_session(self._comm)
         paths = ResultPaths(options.file)
-        held.enter_context(exclusive(paths))
-        plan, tasks, remarks = make_plan(options, self._simulator, software(), session)
-        clear_leftovers(paths)
+        before = held.enter_context(exclusive(paths))
+        self._stop.deadline_unix_s = deadline_unix_s(options.time_limit_s, os.environ, time.time())
+        try:
+            plan, tasks, remarks = make_plan(
+                options, self._simulator, software(), session, self._stop.deadline_unix_s
+            )
+            clear_leftovers(paths)
+        except OSError as error:
+            raise StorageError(f"{error.filename or options.file}: cannot write: {reason(error)}") from error
         record_session(paths, session)
-        costs = {t.run: predicted_cost(plan.keys[t.run], options.tokens, options.layers) for t in tasks}
-        self._progress = Progress(costs, sys.stderr, quiet=options.quiet, interval_s=options.report_every_s)
-        for remark in remarks:
+        self._costs = {
+            t.run: predicted_cost(plan.keys[t.run], options.tokens, options.layers) for t in tasks
+        }
+        self._live = LiveFile(paths)
+        self._progress = Progress(
+            self._costs,
+            sys.stderr,
+            quiet=options.quiet,
+            interval_s=options.report_every_s,
+            machine=sys.stdout if options.json_lines else None,
+        )
+        self._greet(plan, tasks, [before, *remarks])
+        return plan, tasks
+
+    def _greet(self, plan: Plan, tasks: list[Task], remarks: list[str]) -> None:
+        for remark in filter(None, remarks):
             self._progress.say(f"hpcmoe: {remark}")
         stored = sum(bool(task.keep) for task in tasks)
         self._progress.note(
             f"hpcmoe: {len(tasks)} runs, {stored} of them stored already, on "
-            f"{self._comm.size} rank(s), into {options.file}"
+            f"{self._comm.size} rank(s), into {plan.options.file}"
         )
-        return plan, tasks
+        self._progress.emit(
+            "start",
+            {
+                "file": str(plan.options.file),
+                "runs": len(tasks),
+                "stored": stored,
+                "ranks": self._comm.size,
+            },
+        )
 
     def _lead(self, plan: Plan, tasks: list[Task]) -> None:
         self._plan = plan
-        leader = Leader(self._comm, tasks, self._stop, self._note, self._progress.look)
-        with RowFile(plan.options.file, plan.row_map) as rows:
-            leader.lead(Worker(plan, self._simulator, rows, 0, self._comm.size))
+        self._leader = Leader(
+            self._comm,
+            tasks,
+            self._stop,
+            self._note,
+            self._look,
+            costs=self._costs,
+            patience_s=plan.options.patience_s,
+        )
+        with open_rows(plan, self._comm) as rows:
+            self._leader.lead(Worker(plan, self._simulator, rows, 0, self._comm.size))
+            if self._leader.lost:
+                rows.abandon()
+
+    def _look(self) -> None:
+        self._progress.look()
+        if self._live.due:
+            now_s = time.time()
+            working = [
+                {
+                    "rank": rank,
+                    "run": str(self._plan.keys[found.task.run]),
+                    "seconds": now_s - found.since_unix_s,
+                }
+                for rank, found in self._leader.assignments.items()
+                if found.task is not None
+            ]
+            self._live.write(
+                {"ranks": self._comm.size, "working": working, "stopping": self._stop.asked}
+                | self._progress.numbers()
+            )
 
     def _note(self, outcome: Outcome) -> None:
         self._progress.add(outcome)
-        if outcome.state == "failed":
-            self._failures.append(outcome)
-            self._progress.say(f"hpcmoe: run {self._plan.keys[outcome.run]} failed: {outcome.error}")
-            if outcome.details:
-                self._progress.say(outcome.details)
+        if outcome.state != "failed":
+            return
+        self._failures.append(outcome)
+        key = str(self._plan.keys[outcome.run])
+        if not outcome.kept:
+            self._progress.say(f"hpcmoe: run {key} failed: {outcome.error}")
+        if outcome.details:
+            self._progress.say(outcome.details)
+        self._progress.emit("failed", {"run": key, "error": outcome.error, "stored_before": outcome.kept})
 
     def _finish(self, plan: Plan) -> int:
-        if self._stop.signal is not None and self._progress.left:
-            self._progress.say(
-                f"hpcmoe: stopped by signal {self._stop.signal}, {self._progress.line()}; "
-                "finished runs are safe, the same command continues"
-            )
-            return self._stop.exit_code
+        code = self._ending(plan)
+        self._progress.emit("end", {"exit_code": code, **self._progress.numbers()})
+        return code
+
+    def _ending(self, plan: Plan) -> int:
+        for rank in sorted(self._leader.lost):
+            self._progress.say(f"hpcmoe: rank {rank} was silent for too long and is taken for dead")
+        if self._leader.trouble:
+            print_error(StorageError(self._leader.trouble))
+            return StorageError.exit_code
+        if self._progress.left:
+            return self._stopped()
+        self._merge(plan)
+        self._progress.note(self._summary(plan))
+        return self._report_failures(plan) or (LOST_RANK_EXIT_CODE if self._leader.lost else 0)
+
+    def _stopped(self) -> int:
+        line, progress = self._progress.line(), self._progress
+        if self._stop.signal is None and not progress.worked:
+            progress.say(f"hpcmoe: no run ended within the time limit: it has to be longer; {line}")
+            return FAILED_RUNS_EXIT_CODE
+        progress.say(
+            f"hpcmoe: stopped {self._stop.reason}, {line}; finished runs are safe, the same command continues"
+        )
+        return self._stop.exit_code
+
+    def _merge(self, plan: Plan) -> None:
         if needs_merge(plan.options.file):
-            merge(plan.options.file, software())
+            merge(plan.options.file, software(), on_run=self._sign_of_life())
         else:
             remove_spool(plan.paths)  # what it holds is in the file already, or belongs to older inputs
-        self._progress.note(self._summary(plan))
-        return self._report_failures(plan)
+
+    def _sign_of_life(self) -> Heartbeat:
+        """Tells the ranks that wait for the exit code that a long merge goes on."""
+
+        def tell_all() -> None:
+            for rank in range(1, self._comm.size):
+                if rank not in self._leader.lost:
+                    self._comm.send(None, rank, Tag.ALIVE)
+
+        return Heartbeat(tell_all)
 
     def _summary(self, plan: Plan) -> str:
         counts = self._progress.counts
@@ -159,7 +258,7 @@ class _Lead:
     def _report_failures(self, plan: Plan) -> int:
         if not self._failures:
             return 0
-        self._progress.say(f"hpcmoe: {len(self._failures)} run(s) failed; the same command tries them again:")
+        self._progress.say(f"hpcmoe: {len(self._failures)} run(s) failed; --retry-failed tries them again:")
         for outcome in sorted(self._failures, key=lambda failure: failure.run)[:SHOWN_FAILURES]:
             self._progress.say(f"  {plan.keys[outcome.run]}: {outcome.error}")
         hidden = len(self._failures) - SHOWN_FAILURES

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
+from hpcmoe.sweep.timing import parse_time_limit_s
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,17 @@ class Options:
     traces: bool = True
     quiet: bool = False
     report_every_s: float = 30.0
+    retry_failed: bool = False
+    time_limit_s: float | None = None
+    json_lines: bool = False
+    io: str = "auto"
+    patience_s: float = 300.0
 
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser, also for programs that embed a sweep."""
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog="python -m hpcmoe.sweep",
         description="Simulate the study, or a part of it, into one results file. Start it plainly, with "
         "mpiexec or with srun. The same command again continues a sweep that ended early.",
@@ -64,7 +71,45 @@ def parser() -> argparse.ArgumentParser:
         dest="report_every_s",
         help="time between progress lines when not on a terminal (default: %(default)s)",
     )
+    _add_running(parser)
     return parser
+
+
+IO_CHOICES = ("auto", "positioned", "parallel")
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    """Options that say how to run, not what."""
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="do failed runs again (otherwise their error stays)"
+    )
+    parser.add_argument(
+        "--time-limit",
+        metavar="TIME",
+        help="end by then with exit code 85, as [DAYS-]HOURS:MINUTES:SECONDS or MINUTES (default: the end of "
+        "the Slurm job)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        dest="json_lines",
+        help="progress as one JSON object per line on standard output",
+    )
+    parser.add_argument(
+        "--io",
+        choices=IO_CHOICES,
+        default="auto",
+        help="how ranks write the file: through parallel HDF5, or with positioned writes (default: parallel "
+        "where h5py has it and there are several ranks)",
+    )
+    parser.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=300.0,
+        dest="patience_s",
+        help="silence after which another rank is taken for dead (default: %(default)s)",
+    )
 
 
 def parse(argv: Sequence[str] | None) -> Options:
@@ -83,6 +128,11 @@ def parse(argv: Sequence[str] | None) -> Options:
         found.traces,
         found.quiet,
         found.report_every_s,
+        found.retry_failed,
+        None if found.time_limit is None else parse_time_limit_s(found.time_limit),
+        found.json_lines,
+        found.io,
+        found.patience_s,
     )
 
 

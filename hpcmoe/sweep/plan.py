@@ -44,6 +44,7 @@ class Plan:
     options: Options
     keys: tuple[design.RunKey, ...]
     row_map: RowMap
+    deadline_unix_s: float = math.inf
 
     @property
     def paths(self) -> ResultPaths:
@@ -55,7 +56,11 @@ FACTORS = {**design.FACTORS, "collective": design.COLLECTIVES + design.EXTRA_COL
 
 
 def make_plan(
-    options: Options, simulator: Simulator, software: Mapping[str, str], session: Mapping[str, Any]
+    options: Options,
+    simulator: Simulator,
+    software: Mapping[str, str],
+    session: Mapping[str, Any],
+    deadline_unix_s: float = math.inf,
 ) -> tuple[Plan, list[Task], list[str]]:
     """Plan, tasks in the order to hand out, and remarks for the user. Lays the file out if new.
 
@@ -70,7 +75,8 @@ def make_plan(
         renewed = False
     else:
         row_map, tasks, renewed = _continue(options, keys, software, remarks)
-    return Plan(options, keys, row_map), order_tasks(tasks, keys, options, renewed=renewed), remarks
+    plan = Plan(options, keys, row_map, deadline_unix_s)
+    return plan, order_tasks(tasks, keys, options, renewed=renewed), remarks
 
 
 def file_spec(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TextIO
+from typing import Any, TextIO
 
 from hpcmoe.sweep.worker import Outcome
 
@@ -12,7 +13,10 @@ LIVE_INTERVAL_S = 0.2
 
 
 class Progress:
-    """Counts outcomes and writes lines. `costs` is the predicted cost of each run."""
+    """Counts outcomes and writes lines. `costs` is the predicted cost of each run.
+
+    With `machine` the progress lines go there as JSON objects; `stream` keeps what people have to read.
+    """
 
     def __init__(
         self,
@@ -21,10 +25,12 @@ class Progress:
         *,
         quiet: bool = False,
         interval_s: float = 30.0,
+        machine: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._costs, self._stream, self._quiet, self._clock = costs, stream, quiet, clock
-        self._live = stream.isatty()
+        self._machine = machine
+        self._live = stream.isatty() and machine is None
         self._interval_s = LIVE_INTERVAL_S if self._live else interval_s
         self._started_s = self._shown_s = clock()
         self._done_cost = 0.0
@@ -32,6 +38,7 @@ class Progress:
         self._width = 0
         self.counts = {"ok": 0, "kept": 0, "failed": 0}
         self.renewed = 0
+        self.worked = 0
         self.seconds = 0.0
 
     @property
@@ -41,17 +48,22 @@ class Progress:
     def add(self, outcome: Outcome) -> None:
         """Note how a run ended."""
         self.counts[outcome.state] += 1
+        self.worked += not outcome.kept
         self.renewed += outcome.renewed
         self.seconds += outcome.seconds
         cost = self._costs[outcome.run]
         self._left_cost -= cost
-        if outcome.state != "kept":
+        if not outcome.kept:
             self._done_cost += cost
 
     def look(self) -> None:
         """Write a line if it is time for one."""
-        if not self._quiet and self._clock() - self._shown_s >= self._interval_s:
-            self._shown_s = self._clock()
+        if self._quiet or self._clock() - self._shown_s < self._interval_s:
+            return
+        self._shown_s = self._clock()
+        if self._machine is not None:
+            self.emit("progress", self.numbers())
+        else:
             self._write(self.line(), "\r" if self._live else "\n")
 
     def say(self, text: str) -> None:
@@ -63,18 +75,32 @@ class Progress:
         if not self._quiet:
             self.say(text)
 
-    def line(self) -> str:
-        """Counts, rate and predicted time left."""
+    def emit(self, event: str, content: Mapping[str, Any]) -> None:
+        """Write one JSON object for machines, if they listen."""
+        if self._machine is not None:
+            self._machine.write(json.dumps({"event": event, **content}) + "\n")
+            self._machine.flush()
+
+    def numbers(self) -> dict[str, Any]:
+        """Counts, rate and predicted time left (None while nothing is done)."""
         elapsed_s = max(self._clock() - self._started_s, 1e-9)
-        runs = self.counts["ok"] + self.counts["failed"]
-        parts = [
-            f"{self.counts['ok'] + self.counts['kept']} done",
-            f"{self.counts['failed']} failed",
-            f"{self.left} left",
-            f"{3600 * runs / elapsed_s:.0f} runs/h",
-        ]
-        if self._done_cost > 0:
-            parts.append(f"about {duration(elapsed_s * self._left_cost / self._done_cost)} to go")
+        left_s = elapsed_s * self._left_cost / self._done_cost if self._done_cost > 0 else None
+        return {
+            "done": self.counts["ok"] + self.counts["kept"],
+            "failed": self.counts["failed"],
+            "left": self.left,
+            "runs_per_hour": 3600 * self.worked / elapsed_s,
+            "elapsed_s": elapsed_s,
+            "left_s": left_s,
+        }
+
+    def line(self) -> str:
+        """The numbers as text."""
+        found = self.numbers()
+        parts = [f"{found[name]} {name}" for name in ("done", "failed", "left")]
+        parts.append(f"{found['runs_per_hour']:.0f} runs/h")
+        if found["left_s"] is not None:
+            parts.append(f"about {duration(found['left_s'])} to go")
         return ", ".join(parts)
 
     def _write(self, text: str, end: str) -> None:

@@ -18,7 +18,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hpcmoe.errors import HpcmoeError
@@ -133,6 +133,8 @@ class Leader:
         self.assignments[sender] = _assigned(task)
         if task is None:
             self._waiting_for.discard(sender)
+        if task is not None:
+            task = replace(task, expected_s=self._expected_s(task))
         self._comm.send(task, sender, Tag.TASK)
 
     def _note(self, outcome: Outcome) -> None:

@@ -27,8 +27,8 @@ from hpcmoe.store.rows import RowWriter
 from hpcmoe.store.spool import write_spool
 from hpcmoe.store.trouble import storing
 from hpcmoe.sweep.plan import Plan, Task
-from hpcmoe.sweep.timing import Stopwatch
 from hpcmoe.sweep.simulator import ProgressCallback, Simulator
+from hpcmoe.sweep.timing import Stopwatch
 
 
 @dataclass(frozen=True)

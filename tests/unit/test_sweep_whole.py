@@ -57,7 +57,7 @@ class TestProgress:
     def test_kept_runs_do_not_make_it_look_fast(self) -> None:
         progress, _, now = self.lines()
         now[0] = 10.0
-        progress.add(Outcome(2, "kept"))
+        progress.add(Outcome(2, "kept", kept=True))
         assert progress.line() == "1 done, 0 failed, 2 left, 0 runs/h"
 
     def test_live_line_is_overwritten(self) -> None:

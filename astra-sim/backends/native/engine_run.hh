@@ -39,6 +39,7 @@ RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
     while ((event = wheel_.take_batch()) != kNil) {
       while (event != kNil) {
         const std::uint32_t next = wheel_[event].next;
+        if (next != kNil) wheel_.prefetch(next);
         dispatch(event);
         ++batch;
         if (stopped_) break;

@@ -11,14 +11,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/native/native_network.hh"
+#include "backends/packet_network.hh"
 #include "system/system_layer.hh"
 
 namespace hpcmoe {
 
 class FastForward {
  public:
-  FastForward(NativeNetwork& network, SystemLayer& system) : network_(network), system_(system) {}
+  FastForward(PacketNetwork& network, SystemLayer& system) : network_(network), system_(system) {}
 
   // At a quiet stop of the network: remembers the state, or jumps when it has been seen before.
   void on_quiet();
@@ -44,7 +44,7 @@ class FastForward {
   bool make_mark(Mark& mark) const;
   void jump(const Mark& first, const Mark& second, std::uint64_t count);
 
-  NativeNetwork& network_;
+  PacketNetwork& network_;
   SystemLayer& system_;
   std::vector<Mark> marks_;
   std::vector<RecordRepeat> repeats_;

@@ -1,6 +1,6 @@
 #include "simulation.hh"
 
-#include "backends/native/native_network.hh"
+#include "backends/packet_network.hh"
 #include "fast_forward.hh"
 
 namespace hpcmoe {
@@ -9,13 +9,13 @@ namespace {
 constexpr std::size_t kMostNamed = 8;  // ranks or flows listed in a message
 
 // The invariants hold only where nothing may be lost.
-void check_invariants(const NativeNetwork& network) {
+void check_invariants(const PacketNetwork& network) {
   if (network.totals().drops != 0) return;
   const std::string broken = network.broken_invariant();
   if (!broken.empty()) throw SimulationError("internal invariant broken at the end of the run: " + broken);
 }
 
-Progress progress_of(const NativeNetwork& network, bool finished, std::uint32_t finished_ranks) {
+Progress progress_of(const PacketNetwork& network, bool finished, std::uint32_t finished_ranks) {
   const NetworkTotals totals = network.totals();
   return {finished, network.now(), totals.events, totals.packet_hops, finished_ranks};
 }
@@ -25,8 +25,8 @@ Progress progress_of(const NativeNetwork& network, bool finished, std::uint32_t 
 class Simulation::Impl {
  public:
   Impl(const NetworkParams& network, const TopologySpec& topology, const SystemParams& system,
-       std::vector<RankTrace> traces)
-      : network_(NativeNetwork::create(network, topology)), system_(system, std::move(traces), *network_) {
+       std::vector<RankTrace> traces, Backend backend)
+      : network_(create_network(backend, network, topology)), system_(system, std::move(traces), *network_) {
     for (std::uint32_t rank = 0; rank < system_.ranks(); ++rank) {
       if (!network_->is_host(rank)) {
         throw InputError("the workload has " + std::to_string(system_.ranks()) + " ranks, but node " +
@@ -67,15 +67,15 @@ class Simulation::Impl {
     return text;
   }
 
-  std::unique_ptr<NativeNetwork> network_;
+  std::unique_ptr<PacketNetwork> network_;
   SystemLayer system_;
   FastForward fast_forward_{*network_, system_};
   bool started_ = false;
 };
 
 Simulation::Simulation(const NetworkParams& network, const TopologySpec& topology,
-                       const SystemParams& system, std::vector<RankTrace> traces)
-    : impl_(std::make_unique<Impl>(network, topology, system, std::move(traces))) {}
+                       const SystemParams& system, std::vector<RankTrace> traces, Backend backend)
+    : impl_(std::make_unique<Impl>(network, topology, system, std::move(traces), backend)) {}
 Simulation::~Simulation() = default;
 
 NetworkRecords& Simulation::records() { return impl_->network_->records(); }
@@ -104,8 +104,8 @@ std::uint64_t Simulation::max_bdp_bytes() const { return impl_->network_->max_bd
 class FlowSimulation::Impl final : public NetworkClient {
  public:
   Impl(const NetworkParams& network, const TopologySpec& topology, std::vector<FlowSpec> flows,
-       TimeNs until_ns)
-      : network_(NativeNetwork::create(network, topology)), flows_(std::move(flows)), until_(until_ns) {
+       TimeNs until_ns, Backend backend)
+      : network_(create_network(backend, network, topology)), flows_(std::move(flows)), until_(until_ns) {
     network_->set_client(this);
   }
 
@@ -128,7 +128,7 @@ class FlowSimulation::Impl final : public NetworkClient {
     return progress_of(*network_, status != RunStatus::running, 0);
   }
 
-  std::unique_ptr<NativeNetwork> network_;
+  std::unique_ptr<PacketNetwork> network_;
 
  private:
   void start() {
@@ -154,8 +154,8 @@ class FlowSimulation::Impl final : public NetworkClient {
 };
 
 FlowSimulation::FlowSimulation(const NetworkParams& network, const TopologySpec& topology,
-                               std::vector<FlowSpec> flows, TimeNs until_ns)
-    : impl_(std::make_unique<Impl>(network, topology, std::move(flows), until_ns)) {}
+                               std::vector<FlowSpec> flows, TimeNs until_ns, Backend backend)
+    : impl_(std::make_unique<Impl>(network, topology, std::move(flows), until_ns, backend)) {}
 FlowSimulation::~FlowSimulation() = default;
 
 NetworkRecords& FlowSimulation::records() { return impl_->network_->records(); }

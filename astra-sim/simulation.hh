@@ -1,5 +1,6 @@
 // The one public header: build a simulation from plain data, run it in slices, read the results.
-// Many simulations may live in one process; none shares state with another.
+// Many simulations may live in one process; none shares state with another, except that ns-3 has room for
+// one at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/packet_network.hh"
 #include "network/parameters.hh"
 #include "network/results.hh"
 #include "network/topology.hh"
@@ -29,7 +31,7 @@ class Simulation {
  public:
   // Throws InputError when the parts do not fit together.
   Simulation(const NetworkParams& network, const TopologySpec& topology, const SystemParams& system,
-             std::vector<RankTrace> traces);
+             std::vector<RankTrace> traces, Backend backend = Backend::native);
   ~Simulation();
 
   NetworkRecords& records();
@@ -67,7 +69,7 @@ class FlowSimulation {
  public:
   // Runs until every flow has finished or, when given, until `until_ns`.
   FlowSimulation(const NetworkParams& network, const TopologySpec& topology, std::vector<FlowSpec> flows,
-                 TimeNs until_ns);
+                 TimeNs until_ns, Backend backend = Backend::native);
   ~FlowSimulation();
 
   NetworkRecords& records();

@@ -67,6 +67,19 @@ def system_fields() -> list[str]:
     return [name.decode() for name in system_field_names()]
 
 
+def backends() -> tuple[str, ...]:
+    """Names of the network backends that are built in."""
+    return ("native", "ns3") if has_ns3() else ("native",)
+
+
+cdef Backend backend_of(name) except *:
+    if name == "native":
+        return Backend.native
+    if name == "ns3":
+        return Backend.ns3
+    raise ValueError(f"backend {name!r}: allowed are native, ns3")
+
+
 cdef void fill_parameters(Parameters& params, dict values, list wanted) except *:
     """Sets every field; a name that one side lacks is a programming error and says so."""
     cdef Number number
@@ -253,14 +266,14 @@ cdef tuple rank_row(uint32_t rank, RankReport r):
 
 
 def simulate(*, nodes, switches, links, network, ecn, local_pairs, system, logical_dims, implementations,
-             groups, traces, keep, fast_forward=True, on_progress=None) -> dict:
+             groups, traces, keep, fast_forward=True, on_progress=None, backend="native") -> dict:
     """Runs one workload to its end.
 
     switches: node ids; links: rows (src, dst, rate_bps, delay_ns, error_rate); ecn: rows (rate_bps, kmin_bytes, kmax_bytes,
     pmax); local_pairs: [hosts, hosts] of 0/1 or None; network, system: every scalar parameter by name;
     implementations: per collective rows (algorithm, window, one_dim); traces: one object per rank, see
     make_trace; keep: set of "flows", "pauses", "queues"; fast_forward: add equal layers where that is
-    proven exact. Returns a dict of arrays and totals.
+    proven exact, which the backend ns3 never does; backend: one of backends(). Returns a dict of arrays and totals.
     """
     cdef vector[RankTrace] rank_traces
     cdef vector[RecordRepeat] repeats
@@ -270,7 +283,8 @@ def simulate(*, nodes, switches, links, network, ecn, local_pairs, system, logic
     cdef TopologySpec topology = make_topology(nodes, switches, links)
     for trace in traces:
         rank_traces.push_back(make_trace(trace))
-    simulation.reset(new Simulation(network_params, topology, system_params, move(rank_traces)))
+    simulation.reset(new Simulation(network_params, topology, system_params, move(rank_traces),
+                                    backend_of(backend)))
     choose_records(simulation.get().records(), keep)
     if fast_forward:
         simulation.get().enable_fast_forward()
@@ -289,7 +303,7 @@ def simulate(*, nodes, switches, links, network, ecn, local_pairs, system, logic
 
 
 def simulate_flows(*, nodes, switches, links, network, ecn, local_pairs, flows, until_ns, keep,
-                   on_progress=None) -> dict:
+                   on_progress=None, backend="native") -> dict:
     """Drives the network alone. flows: rows (start_ns, src, dst, bytes); until_ns: time limit or None."""
     cdef vector[FlowSpec] specs
     cdef FlowSpec spec
@@ -303,7 +317,8 @@ def simulate_flows(*, nodes, switches, links, network, ecn, local_pairs, flows, 
         spec.bytes = size
         specs.push_back(spec)
     cdef uint64_t limit = NEVER if until_ns is None else until_ns
-    simulation.reset(new FlowSimulation(network_params, topology, move(specs), limit))
+    simulation.reset(new FlowSimulation(network_params, topology, move(specs), limit,
+                                        backend_of(backend)))
     choose_records(simulation.get().records(), keep)
     run_to_end(simulation.get(), on_progress)
     return network_results(simulation.get())

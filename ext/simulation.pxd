@@ -102,9 +102,14 @@ cdef extern from "simulation.hh" namespace "hpcmoe" nogil:
         uint64_t simulated_ns, events, packet_hops
         uint32_t finished_ranks
 
+    cdef enum class Backend(uint8_t):
+        native
+        ns3
+    bool has_ns3()
+
     cdef cppclass Simulation:
         Simulation(const NetworkParams&, const TopologySpec&, const SystemParams&,
-                   vector[RankTrace]) except +
+                   vector[RankTrace], Backend) except +
         NetworkRecords& records()
         void enable_fast_forward()
         Progress run(uint64_t) except +
@@ -124,7 +129,8 @@ cdef extern from "simulation.hh" namespace "hpcmoe" nogil:
         uint64_t bytes
 
     cdef cppclass FlowSimulation:
-        FlowSimulation(const NetworkParams&, const TopologySpec&, vector[FlowSpec], uint64_t) except +
+        FlowSimulation(const NetworkParams&, const TopologySpec&, vector[FlowSpec], uint64_t,
+                       Backend) except +
         NetworkRecords& records()
         Progress run(uint64_t) except +
         NetworkTotals totals()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from hpcmoe._version import __version__
+from hpcmoe.commands import sweep_parsers
 from hpcmoe.errors import HpcmoeError, InputError
 
 _INTERRUPTED = 130  # as a shell reports SIGINT
@@ -69,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (_add_run, _add_list, _add_trace, _add_export, _add_simulate, _add_flows, _add_report,
                 _add_parameters):  # fmt: skip
         add(commands)
+    sweep_parsers.add_all(commands, _command)
     commands.add_parser("sweep", help="run many configurations, on many ranks", add_help=False)
     return parser
 
@@ -118,6 +120,12 @@ def _add_run(commands: _Commands) -> None:
     _add_key(parser)
     _add_set(parser)
     _add_json(parser)
+    parser.add_argument(
+        "--no-fast-forward",
+        action="store_false",
+        dest="fast_forward",
+        help="simulate every layer; the default adds layers that are proven equal, with the same result",
+    )
     parser.add_argument("--profile", action="store_true", help="also print what the simulation cost")
 
 

@@ -15,6 +15,7 @@ from hpcmoe.errors import InputError, SimulationError
 from hpcmoe.parameters import Value
 from hpcmoe.scenario import Scenario
 from hpcmoe.topology import Topology
+from hpcmoe.trace import NodeType, TraceGraph
 from hpcmoe.upstream.config import EcnThreshold
 
 
@@ -135,6 +136,7 @@ def run(
             fast_forward=fast_forward,
             on_progress=_reporter(progress, scenario.ranks, started),
         )
+    _check_serial_ranks(scenario, raw["ranks"])
     return _result(raw, _layer_count(scenario), time.process_time() - started)
 
 
@@ -211,6 +213,25 @@ def _translated_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
     except RuntimeError as error:
         raise SimulationError(str(error)) from error
+
+
+def _check_serial_ranks(scenario: Scenario, ranks: np.ndarray) -> None:
+    """In a serial trace a rank computes or communicates at any time, never neither nor both."""
+    serial = np.array([_is_serial(graph) for graph in scenario.traces])
+    broken = np.flatnonzero(serial & (ranks["wall_ns"] != ranks["gpu_ns"] + ranks["comm_ns"]))
+    if broken.size:
+        row = ranks[broken[0]]
+        raise SimulationError(
+            f"internal invariant broken at the end of the run: rank {broken[0]} has wall {row['wall_ns']} ns, "
+            f"but gpu {row['gpu_ns']} ns and comm {row['comm_ns']} ns"
+        )
+
+
+def _is_serial(graph: TraceGraph) -> bool:
+    counts = np.diff(graph.parent_begin)
+    kinds = np.isin(graph.type, (NodeType.COMP, NodeType.COMM_COLL)) & ~graph.is_cpu_op
+    chained = counts[0] == 0 and np.all(counts[1:] == 1)
+    return bool(chained and kinds.all() and np.array_equal(graph.parents, np.arange(len(graph) - 1)))
 
 
 def _layer_count(scenario: Scenario) -> int:

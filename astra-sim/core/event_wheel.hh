@@ -69,6 +69,7 @@ class EventWheel {
   explicit EventWheel(TimeNs horizon_ns);
 
   TimeNs now() const { return now_; }
+  bool empty() const { return near_ == 0 && far_.empty(); }
 
   std::uint32_t allocate();
   void release(std::uint32_t index) {

@@ -8,6 +8,7 @@
 
 #include "core/types.hh"
 
+// clang-format off
 // X(type, name)
 #define HPCMOE_NETWORK_FIELDS(X)            \
   X(std::uint32_t, cc_mode)                 \
@@ -54,6 +55,7 @@
   X(std::uint64_t, random_seed)             \
   X(std::uint64_t, watchdog_ns)             \
   X(std::uint64_t, queue_sample_ns)
+// clang-format on
 
 namespace hpcmoe {
 

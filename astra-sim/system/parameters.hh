@@ -9,6 +9,7 @@
 
 #include "core/types.hh"
 
+// clang-format off
 // X(type, name)
 #define HPCMOE_SYSTEM_FIELDS(X)         \
   X(std::uint32_t, scheduling_policy)   /* 0 LIFO, 1 FIFO, 2 EXPLICIT */ \
@@ -33,6 +34,7 @@
   X(std::uint64_t, remote_mem_latency_ns) \
   X(std::uint64_t, remote_mem_bw_gbps)  \
   X(std::uint32_t, memory_npus_per_node)
+// clang-format on
 
 namespace hpcmoe {
 

@@ -11,7 +11,7 @@ from hpcmoe.commands import common
 from hpcmoe.scenario import Scenario
 
 _COUNTERS = ("simulated_ns", "events", "packet_hops", "layers_simulated", "layers_added", "ecn_marks",
-             "pfc_pauses", "drops")  # fmt: skip
+             "pfc_pauses", "drops", "quiet_moments")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     common.warn(scenario)
     progress = common.progress_printer()
     try:
-        result = runner.run(scenario, progress=progress)
+        result = runner.run(scenario, progress=progress, fast_forward=arguments.fast_forward)
     finally:
         common.end_progress(progress)
     common.write_json(arguments.json, to_json(scenario, result))
@@ -58,7 +58,7 @@ def table(scenario: Scenario, result: Any) -> Iterator[str]:
             ("completion time", f"{result.wall_ns / 1e6:.6f} ms  (rank {result.bottleneck_rank})"),
             ("GPU time", f"{result.gpu_ns / 1e6:.6f} ms"),
             ("communication time", f"{result.comm_ns / 1e6:.6f} ms  ({fraction:.1%})"),
-            ("layers simulated", f"{result.layers_simulated}, {result.layers_added} added"),
+            ("layers simulated", _layers(result)),
             ("ECN marks", f"{result.ecn_marks}"),
             ("PFC pauses", f"{result.pfc_pauses}"),
             ("dropped packets", f"{result.drops}"),
@@ -66,11 +66,20 @@ def table(scenario: Scenario, result: Any) -> Iterator[str]:
     )
 
 
+def _layers(result: Any) -> str:
+    if result.layers_added:
+        return f"{result.layers_simulated}, and {result.layers_added} proven equal and added"
+    why = "no state came twice" if result.quiet_moments else "the ranks were never all at rest at once"
+    return f"{result.layers_simulated}, none added ({why})"
+
+
 def cost(result: Any) -> Iterator[str]:
     """What the simulation took on this machine."""
     seconds = max(result.seconds, 1e-9)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield f"  {'CPU time':<24}{result.seconds:.3f} s"
-    yield f"  {'events':<24}{result.events}  ({result.events / seconds / 1e6:.2f} M/s)"
-    yield f"  {'packet-hops':<24}{result.packet_hops}  ({result.packet_hops / seconds / 1e6:.2f} M/s)"
+    for name, count in (("events", result.events), ("packet-hops", result.packet_hops)):
+        # Added layers were not simulated, so a rate would mean nothing.
+        rate = "" if result.layers_added else f"  ({count / seconds / 1e6:.2f} M/s)"
+        yield f"  {name:<24}{count}{rate}"
     yield f"  {'peak memory':<24}{peak_mib:.0f} MiB"

@@ -57,6 +57,7 @@ def result(ranks: int) -> SimpleNamespace:
         seconds=0.5,
         layers_simulated=1,
         layers_added=0,
+        quiet_moments=0,
         ecn_marks=3,
         pfc_pauses=1,
         drops=0,
@@ -77,7 +78,14 @@ class FakeRunner(ModuleType):
         self.unfinished: list[int] = []
         self.failure: BaseException | None = None
 
-    def run(self, scenario: Scenario, *, progress: Callable[[Any], None] | None = None) -> SimpleNamespace:
+    def run(
+        self,
+        scenario: Scenario,
+        *,
+        progress: Callable[[Any], None] | None = None,
+        fast_forward: bool = True,
+    ) -> SimpleNamespace:
+        self.fast_forward = fast_forward
         if self.failure is not None:
             raise self.failure
         self.scenarios.append(scenario)
@@ -129,6 +137,16 @@ def test_run_prints_a_table(runner: FakeRunner, capsys: pytest.CaptureFixture[st
 def test_run_profile_prints_the_cost(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", KEY, *SMALL, "--profile"]) == 0
     assert "4000  (0.01 M/s)" in capsys.readouterr().out
+
+
+def test_every_layer_is_simulated_on_request(
+    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", KEY, *SMALL]) == 0
+    assert runner.fast_forward
+    assert cli.main(["run", KEY, *SMALL, "--no-fast-forward"]) == 0
+    assert not runner.fast_forward
+    assert "1, none added (the ranks were never all at rest at once)" in capsys.readouterr().out
 
 
 def test_run_json_to_standard_output_is_alone(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:

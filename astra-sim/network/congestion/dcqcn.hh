@@ -29,10 +29,11 @@ class Dcqcn {
   template <class Engine>
   void on_begin(Engine& engine, std::uint32_t flow) {
     if (flow >= states_.size()) states_.resize(flow + 1);
-    const std::uint32_t generation = states_[flow].generation + 1;  // old timers are void
-    states_[flow] = State{};
-    states_[flow].generation = states_[flow].increase_generation = generation;
-    states_[flow].target = engine.queue_pair(flow).rate;
+    State fresh;
+    fresh.generation = states_[flow].generation + 1;  // timers of the place's last flow are void
+    fresh.increase_generation = states_[flow].increase_generation + 1;
+    fresh.target = engine.queue_pair(flow).rate;
+    states_[flow] = fresh;
   }
 
   template <class Engine>

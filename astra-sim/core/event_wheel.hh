@@ -16,6 +16,7 @@
 #include <queue>
 #include <vector>
 
+#include "core/huge_pages.hh"
 #include "core/types.hh"
 
 namespace hpcmoe {
@@ -158,7 +159,7 @@ class EventWheel {
     occupied_[slot >> 6] &= ~(std::uint64_t{1} << (slot & 63));
   }
 
-  std::vector<Event> events_;
+  Pool<Event> events_;
   std::vector<std::uint32_t> tails_;  // per slot the last event; its `next` is the first
   std::vector<std::uint64_t> occupied_;
   std::priority_queue<Far, std::vector<Far>, std::greater<Far>> far_;

@@ -71,7 +71,8 @@ void Mrg32k3a::skip_streams(std::uint64_t count) {
 }
 
 double Mrg32k3a::next() {
-  const std::uint64_t p1 = (kA12 * x_[1] + (kM1 - kA13n) * x_[0]) % kM1;
+  // Each product fits 64 bits, their sum does not always.
+  const std::uint64_t p1 = (kA12 * x_[1] % kM1 + (kM1 - kA13n) * x_[0] % kM1) % kM1;
   const std::uint64_t p2 = (kA21 * y_[2] % kM2 + (kM2 - kA23n) * y_[0] % kM2) % kM2;
   x_ = {x_[1], x_[2], p1};
   y_ = {y_[1], y_[2], p2};

@@ -124,16 +124,16 @@ class Engine final : public NativeNetwork {
   EventWheel wheel_;  // its first events are the ports' tx_done events, at the ports' indices
   NetworkClient* client_ = nullptr;
 
-  std::vector<Port> ports_;
+  Pool<Port> ports_;
   std::vector<SharedBuffer> buffers_;  // one per switch
   std::vector<Nic> nics_;              // one per host port
   std::vector<HostPause> host_pauses_;
   std::vector<std::vector<std::uint32_t>> tx_tables_;
   std::vector<RateBps> int_rates_;  // per port, as the sender understands the INT record
 
-  std::vector<QueuePair> flows_;
+  Pool<QueuePair> flows_;
   std::vector<std::uint32_t> free_flows_;
-  std::vector<std::uint32_t> paths_;  // per flow: data path, then ACK path, path_stride_ ports each
+  Pool<std::uint32_t> paths_;  // per flow: data path, then ACK path, path_stride_ ports each
   std::uint32_t path_stride_ = 0;
   std::vector<std::uint32_t> walked_;  // scratch of set_path
   struct PortCounter {
@@ -141,7 +141,7 @@ class Engine final : public NativeNetwork {
     std::uint32_t epoch = 0;
   };
   std::vector<PortCounter> source_ports_;
-  std::vector<IntRecords> int_records_;  // by event index, when the controller reads INT
+  Pool<IntRecords> int_records_;  // by event index, when the controller reads INT
 
   StreamPerDraw ecn_streams_;
   std::optional<Mrg32k3a> common_errors_;

@@ -164,8 +164,11 @@ void Engine<Control>::plan_wake_up(Nic& nic) {
   if (nic.wake_pending) return;
   if (nic.flows.empty()) return;
   TimeNs earliest = kNever;
-  for (TimeNs time : nic.next_avail) earliest = std::min(earliest, time);
-  if (earliest > now()) schedule_wake_up(nic, earliest);
+  for (TimeNs time : nic.next_avail) {
+    if (time <= now()) return;  // mostly the first one
+    earliest = std::min(earliest, time);
+  }
+  schedule_wake_up(nic, earliest);
 }
 
 template <class Control>

@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         expected = faults.undisturbed(Path(folder))
-        print("| fault | trials | runs finished before | of these lost | done again needlessly | wrong files |")
+        print(
+            "| fault | trials | runs finished before | of these lost | done again needlessly | wrong files |"
+        )
         print("|---|---|---|---|---|---|")
         for kind in options.kind:
             seeds = range(options.first_seed, options.first_seed + options.trials)

@@ -59,7 +59,9 @@ def main() -> int:
         runs = [in_fresh_process(measure, hosts, arguments.bytes_per_host) for _ in range(arguments.repeats)]
         hops, seconds = min(runs, key=lambda run: run[1])
         costs.append(seconds / hops)
-        rows.append((str(hosts), f"{hops}", f"{seconds:.2f}", f"{costs[-1] * 1e9:.1f}", f"{costs[-1] / costs[0]:.2f}"))
+        rows.append(
+            (str(hosts), f"{hops}", f"{seconds:.2f}", f"{costs[-1] * 1e9:.1f}", f"{costs[-1] / costs[0]:.2f}")
+        )
     print(markdown_table(("hosts", "packet-hops", "CPU s", "ns per packet-hop", "against the first"), rows))
     return 0 if costs[-1] <= LIMIT * costs[0] else 1
 

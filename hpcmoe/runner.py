@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcmoe import _native
+from hpcmoe import _native, isolation
 from hpcmoe.errors import InputError, SimulationError
 from hpcmoe.parameters import Value
 from hpcmoe.scenario import Scenario
@@ -32,6 +32,8 @@ class ProgressInfo:
 
 
 Progress = Callable[[ProgressInfo], None]
+
+BACKENDS = ("native", "ns3")
 
 
 @dataclass(frozen=True)
@@ -111,33 +113,32 @@ def run(
     record_pauses: bool = True,
     record_queues: bool = True,
     fast_forward: bool = True,
+    backend: str = "native",
 ) -> RunResult:
     """Simulates the scenario to its end.
 
     ``fast_forward`` adds equal layers where an equal state of network and ranks proves that they run
-    alike (``study`` profile); the result is the same, only faster.
+    alike (``study`` profile); the result is the same, only faster. ``backend`` is ``native`` or ``ns3``; ns-3
+    runs in a process of its own, which a fatal error ends, and simulates everything.
 
     Raises InputError for input that only the simulator can see to be wrong, SimulationError when no
     progress is possible (it names the stuck ranks and nodes) or an end-of-run invariant is broken, and
     KeyboardInterrupt within a second of Ctrl-C.
     """
-    started = time.process_time()
-    keep = _kept(flows=record_flows, pauses=record_pauses, queues=record_queues)
-    with _translated_errors():
-        raw = _native.simulate(
-            **_network_arguments(scenario.topology, scenario.network, scenario.ecn),
-            local_pairs=scenario.cc_disabled_pairs,
-            system=dict(scenario.system),
-            logical_dims=scenario.logical_dims,
-            implementations=dict(scenario.implementations),
-            groups=dict(scenario.groups),
-            traces=scenario.traces,
-            keep=keep,
-            fast_forward=fast_forward,
-            on_progress=_reporter(progress, scenario.ranks, started),
-        )
+    arguments = {
+        **_network_arguments(scenario.topology, scenario.network, scenario.ecn),
+        "local_pairs": scenario.cc_disabled_pairs,
+        "system": dict(scenario.system),
+        "logical_dims": scenario.logical_dims,
+        "implementations": dict(scenario.implementations),
+        "groups": dict(scenario.groups),
+        "traces": scenario.traces,
+        "keep": _kept(flows=record_flows, pauses=record_pauses, queues=record_queues),
+        "fast_forward": fast_forward,
+    }
+    raw, seconds = _call(_native.simulate, arguments, backend, _reporter(progress, scenario.ranks))
     _check_serial_ranks(scenario, raw["ranks"])
-    return _result(raw, _layer_count(scenario), time.process_time() - started)
+    return _result(raw, _layer_count(scenario), seconds)
 
 
 def run_flows(
@@ -150,31 +151,71 @@ def run_flows(
     record_pauses: bool = True,
     local_pairs: np.ndarray | None = None,
     progress: Progress | None = None,
+    backend: str = "native",
 ) -> FlowsResult:
     """Drives the network alone. ``flows``: int64 [n, 4] of (start_ns, src, dst, bytes).
 
-    Without ``until_ns``, flows that never finish are a SimulationError that names them. Other errors as
-    for ``run``.
+    Without ``until_ns``, flows that never finish are a SimulationError that names them. Other errors, and
+    ``backend``, as for ``run``.
     """
-    started = time.process_time()
     rows = np.asarray(flows, dtype=np.int64).reshape(-1, 4)
-    with _translated_errors():
-        raw = _native.simulate_flows(
-            **_network_arguments(topology, network, ecn),
-            local_pairs=local_pairs,
-            flows=rows.tolist(),
-            until_ns=until_ns,
-            keep=_kept(flows=True, pauses=record_pauses),
-            on_progress=_reporter(progress, 0, started),
-        )
+    arguments = {
+        **_network_arguments(topology, network, ecn),
+        "local_pairs": local_pairs,
+        "flows": rows.tolist(),
+        "until_ns": until_ns,
+        "keep": _kept(flows=True, pauses=record_pauses),
+    }
+    raw, seconds = _call(_native.simulate_flows, arguments, backend, _reporter(progress, 0))
     done = np.zeros(len(rows), dtype=bool)
     done[raw["flows"]["node_id"]] = True
-    names = ("events", "packet_hops", "ecn_marks", "pfc_pauses", "drops", "flows", "links", "pauses", "qlen_lines")
+    names = (
+        "events",
+        "packet_hops",
+        "ecn_marks",
+        "pfc_pauses",
+        "drops",
+        "flows",
+        "links",
+        "pauses",
+        "qlen_lines",
+    )
     return FlowsResult(
         **{name: raw[name] for name in names},
         unfinished=np.flatnonzero(~done),
-        seconds=time.process_time() - started,
+        seconds=seconds,
     )
+
+
+def backends() -> tuple[str, ...]:
+    """The network backends that this installation has."""
+    names: tuple[str, ...] = _native.backends()
+    return names
+
+
+def _call(
+    function: Callable[..., Any],
+    arguments: dict[str, Any],
+    backend: str,
+    on_progress: Callable[..., None] | None,
+) -> tuple[Any, float]:
+    """What the simulator gives, and the CPU seconds that it took."""
+    if backend not in BACKENDS:
+        raise InputError("unknown backend", field="backend", value=backend, allowed=BACKENDS)
+    with _translated_errors():
+        if backend == "ns3":
+            _check_ns3()
+            return isolation.call(function, {**arguments, "backend": backend}, on_progress)
+        started = time.process_time()
+        raw = function(**arguments, on_progress=on_progress)
+        return raw, time.process_time() - started
+
+
+def _check_ns3() -> None:
+    if "ns3" in backends():
+        return
+    reason = "this installation was built without ns-3; HPCMOE_NS3=ON when installing adds it"
+    raise InputError(reason, field="backend", value="ns3", allowed=backends())
 
 
 def _kept(**wanted: bool) -> set[str]:
@@ -193,13 +234,16 @@ def _network_arguments(
     }
 
 
-def _reporter(progress: Progress | None, ranks: int, started: float) -> Callable[..., None] | None:
+def _reporter(progress: Progress | None, ranks: int) -> Callable[..., None] | None:
     if progress is None:
         return None
+    started = time.process_time()
 
-    def report(simulated_ns: int, events: int, packet_hops: int, finished_ranks: int) -> None:
-        seconds = time.process_time() - started
-        progress(ProgressInfo(simulated_ns, events, packet_hops, finished_ranks, ranks, seconds))
+    def report(
+        simulated_ns: int, events: int, packet_hops: int, finished_ranks: int, seconds: float | None = None
+    ) -> None:
+        spent = time.process_time() - started if seconds is None else seconds
+        progress(ProgressInfo(simulated_ns, events, packet_hops, finished_ranks, ranks, spent))
 
     return report
 
@@ -222,8 +266,8 @@ def _check_serial_ranks(scenario: Scenario, ranks: np.ndarray) -> None:
     if broken.size:
         row = ranks[broken[0]]
         raise SimulationError(
-            f"internal invariant broken at the end of the run: rank {broken[0]} has wall {row['wall_ns']} ns, "
-            f"but gpu {row['gpu_ns']} ns and comm {row['comm_ns']} ns"
+            f"internal invariant broken at the end of the run: rank {broken[0]}: wall {row['wall_ns']} ns "
+            f"is not gpu {row['gpu_ns']} ns plus comm {row['comm_ns']} ns"
         )
 
 

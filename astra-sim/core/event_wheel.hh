@@ -30,7 +30,7 @@ enum class EventKind : std::uint8_t {
   nack,
   pfc,
   // everything else
-  tx_done,         // port `target` has sent its packet
+  tx_done,          // port `target` has sent its packet
   flow_initialise,  // first of the two zero-delay steps of a flow's start
   flow_begin,
   wake_up,        // host port `target`, generation `seq`
@@ -110,7 +110,8 @@ class EventWheel {
   HPCMOE_INLINE void advance(TimeNs time) {
     assert(time >= now_ && time != kNever);
     now_ = time;
-    if (far_next_ - now_ < size_) [[unlikely]] admit_far();
+    if (far_next_ - now_ < size_) [[unlikely]]
+      admit_far();
   }
 
   // Takes all events of the current instant; the result is the first of a list linked by `next`.
@@ -132,9 +133,7 @@ class EventWheel {
     TimeNs time;
     std::uint64_t sequence;
     std::uint32_t index;
-    bool operator>(const Far& o) const {
-      return time != o.time ? time > o.time : sequence > o.sequence;
-    }
+    bool operator>(const Far& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
   };
 
   void schedule_far(std::uint32_t index, TimeNs time);

@@ -53,8 +53,7 @@ Vector jump(Matrix step, Vector v, std::uint64_t count, std::uint64_t m) {
 
 }  // namespace
 
-Mrg32k3a::Mrg32k3a(std::uint64_t stream, std::uint64_t seed)
-    : x_{seed, seed, seed}, y_{seed, seed, seed} {
+Mrg32k3a::Mrg32k3a(std::uint64_t stream, std::uint64_t seed) : x_{seed, seed, seed}, y_{seed, seed, seed} {
   x_ = apply(kRun1, x_, kM1);
   y_ = apply(kRun2, y_, kM2);
   skip_streams(stream);

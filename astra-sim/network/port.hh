@@ -35,13 +35,13 @@ struct alignas(64) Port {
   const std::uint32_t* tx_ns = nullptr;  // serialization time by bytes on the wire
   std::uint32_t peer = 0;
   std::uint32_t delay_ns = 0;
-  PacketQueue queue;     // switch: class 3
-  PacketQueue priority;  // switch: class 0 (PFC frames); host: ACKs and PFC frames
+  PacketQueue queue;               // switch: class 3
+  PacketQueue priority;            // switch: class 0 (PFC frames); host: ACKs and PFC frames
   std::uint32_t queued_bytes = 0;  // on this port, all classes
   std::uint32_t egress_bytes = 0;  // class 3, as the switch's buffer accounts it
   std::uint32_t owner = 0;         // switch: index of its shared buffer; host: index of its NIC
   bool busy = false;
-  bool paused = false;  // class 3, by the neighbour
+  bool paused = false;        // class 3, by the neighbour
   bool paused_by_us = false;  // we paused the neighbour's class 3
   std::uint8_t alpha_shift = 0;
   std::uint32_t ingress_bytes = 0;
@@ -59,7 +59,7 @@ struct alignas(64) Port {
 
   // Third line: the rest.
   double pmax = 0;
-  std::uint64_t identity = 0;  // node and peer node: keys this port's random numbers
+  std::uint64_t identity = 0;        // node and peer node: keys this port's random numbers
   std::uint64_t int_base_bytes = 0;  // tx_bytes when the counters were last restarted
   std::uint64_t ecn_marks = 0;
   TimeNs pause_ns = 0, paused_since = 0;

@@ -16,6 +16,7 @@ struct alignas(64) QueuePair {
   std::uint32_t nic_port = 0;
   std::uint32_t list_position = 0;  // in the NIC's list
   std::uint32_t last_wire = 0;      // bytes of the last packet sent
+  TimeNs last_tx_ns = 0;            // that packet's time at the rate, kept for change_rate()
   bool done = false;                // the last ACK has been processed
   bool local = false;               // no feedback control
   bool carries_int = false;

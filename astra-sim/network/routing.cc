@@ -55,8 +55,7 @@ Routing::Routing(const Topology& topology, std::uint32_t payload_bytes, bool des
 // Breadth first from `host`; only switches are expanded further. Path quantities of a node come
 // from the neighbour that finds it first.
 void Routing::search_from(std::uint32_t host, const std::vector<std::vector<Neighbor>>& neighbors,
-                          std::uint32_t payload_bytes,
-                          std::vector<std::vector<std::uint32_t>>& hops) {
+                          std::uint32_t payload_bytes, std::vector<std::vector<std::uint32_t>>& hops) {
   std::vector<std::uint32_t> distance(topology_->nodes(), kUnseen);
   std::vector<PairPath> path(topology_->nodes());
   std::vector<std::uint32_t> queue{host};

@@ -60,9 +60,7 @@ struct SharedBuffer {
     shared_used -= from_shared;
   }
 
-  bool wants_pause(const Port& in) const {
-    return in.headroom_used > 0 || used(in) >= threshold(in);
-  }
+  bool wants_pause(const Port& in) const { return in.headroom_used > 0 || used(in) >= threshold(in); }
   bool wants_resume(const Port& in) const {
     return in.headroom_used == 0 && (used(in) == 0 || used(in) + kResumeOffsetBytes <= threshold(in));
   }

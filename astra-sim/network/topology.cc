@@ -28,8 +28,8 @@ Topology::Topology(TopologySpec spec) : spec_(std::move(spec)) {
 
 void Topology::check() const {
   if (spec_.nodes == 0 || spec_.nodes > kMaxNodes) {
-    throw InputError("topology: node count " + std::to_string(spec_.nodes) +
-                     " is not within 1 .. " + std::to_string(kMaxNodes));
+    throw InputError("topology: node count " + std::to_string(spec_.nodes) + " is not within 1 .. " +
+                     std::to_string(kMaxNodes));
   }
   for (std::uint32_t id : spec_.switches) {
     if (id >= spec_.nodes) {

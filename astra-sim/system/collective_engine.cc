@@ -69,7 +69,8 @@ void CollectiveEngine::append_signature(std::vector<std::uint64_t>& signature, s
   for (const StreamQueue& queue : queues_) queue.append_signature(signature);
   for (const Stream& stream : streams_) {
     if (stream.current >= stream.phases.size()) continue;
-    signature.insert(signature.end(), {stream.tag - kTagSpace - base, stream.chunk, stream.current, stream.steps});
+    signature.insert(signature.end(),
+                     {stream.tag - kTagSpace - base, stream.chunk, stream.current, stream.steps});
     signature.push_back(stream.phase ? 1 : 0);
     if (stream.phase) stream.phase->append_signature(signature);
   }

@@ -45,7 +45,7 @@ class ComputeClock {
 
   Timers& timers_;
   std::uint32_t id_;
-  std::vector<std::uint32_t> nodes_;  // by rank: the node it computes
+  std::vector<std::uint32_t> nodes_;                    // by rank: the node it computes
   std::map<TimeNs, std::vector<std::uint32_t>> ticks_;  // ranks in ascending order
   std::uint32_t computing_ = 0;
 };

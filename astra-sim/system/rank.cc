@@ -39,7 +39,8 @@ void Rank::skip(std::uint32_t from, std::uint32_t to, const Jump& jump) {
 }
 
 void Rank::run_for(std::uint32_t node, TimeNs runtime_ns) {
-  const bool by_rank = environment_.params.compute_ties == kByRank && slot_of(workload_.node(node)) == Slot::compute;
+  const bool by_rank =
+      environment_.params.compute_ties == kByRank && slot_of(workload_.node(node)) == Slot::compute;
   if (by_rank) return environment_.compute_clock.start(rank(), node, runtime_ns);
   events_.schedule(runtime_ns, {RankEventKind::node_done, node});
 }

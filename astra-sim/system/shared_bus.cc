@@ -141,7 +141,8 @@ void SharedBus::received(std::size_t index) {
 
 void SharedBus::start_reduction() {
   const std::uint64_t bytes = jobs_[reductions_.front()].bytes;
-  events_.schedule(bytes / 100 * reduction_ns_per_100_bytes_ + kReductionStartNs, {RankEventKind::bus_reduced});
+  events_.schedule(bytes / 100 * reduction_ns_per_100_bytes_ + kReductionStartNs,
+                   {RankEventKind::bus_reduced});
 }
 
 }  // namespace hpcmoe

@@ -16,9 +16,9 @@ namespace hpcmoe {
 
 struct RankReport {
   bool finished = false;
-  TimeNs finish_ns = 0;       // tick at which the rank's last node completed
-  TimeNs wall_ns = 0;         // largest end tick over the rank's nodes
-  TimeNs cpu_ns = 0;          // union of the busy intervals of each class
+  TimeNs finish_ns = 0;  // tick at which the rank's last node completed
+  TimeNs wall_ns = 0;    // largest end tick over the rank's nodes
+  TimeNs cpu_ns = 0;     // union of the busy intervals of each class
   TimeNs gpu_ns = 0;
   TimeNs comm_ns = 0;
   TimeNs remote_mem_ns = 0;

@@ -29,14 +29,14 @@ enum class CollectiveType : std::uint8_t {
 struct TraceNode {
   std::uint64_t id = 0;
   std::uint64_t duration_us = 0;
-  std::uint64_t num_ops = 0;        // FLOP
-  std::uint64_t tensor_bytes = 0;   // bytes touched, for the roofline and remote memory
+  std::uint64_t num_ops = 0;       // FLOP
+  std::uint64_t tensor_bytes = 0;  // bytes touched, for the roofline and remote memory
   std::uint64_t comm_bytes = 0;
   std::uint32_t comm_priority = 0;
-  std::uint32_t peer = 0;           // destination of a SEND, source of a RECV
+  std::uint32_t peer = 0;  // destination of a SEND, source of a RECV
   std::uint32_t tag = 0;
   std::uint32_t involved_dims = 0xF;  // bit k: logical dimension k takes part
-  std::int32_t group = 0;           // communicator group, 0 = all ranks
+  std::int32_t group = 0;             // communicator group, 0 = all ranks
   std::int32_t layer = -1;
   NodeType type = NodeType::comp;
   CollectiveType comm_type = CollectiveType::all_reduce;

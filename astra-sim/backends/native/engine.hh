@@ -94,6 +94,7 @@ class Engine final : public NativeNetwork {
   std::optional<std::size_t> find_sendable(const Nic& nic, std::size_t from, std::size_t to) const;
   std::size_t remove_finished(Nic& nic, std::size_t from, std::size_t chosen);
   void send_data(std::uint32_t port, std::uint32_t flow);
+  TimeNs tx_time_at(const QueuePair& qp, RateBps rate) const;
   void plan_wake_up(Nic& nic);
   void schedule_wake_up(Nic& nic, TimeNs time);
   void on_wake_up(std::uint32_t event);
@@ -147,7 +148,7 @@ class Engine final : public NativeNetwork {
   std::optional<Mrg32k3a> common_errors_;
   std::vector<std::optional<Mrg32k3a>> link_errors_;
 
-  std::uint32_t epoch_ = 1;      // counts restarts of the counters
+  std::uint32_t epoch_ = 1;  // counts restarts of the counters
   TimeNs epoch_start_ = 0;
   TimeNs record_offset_ = 0;
   std::uint32_t live_flows_ = 0;  // started, last ACK not processed

@@ -139,8 +139,8 @@ inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t f
   const std::uint32_t packet_index = new_packet(EventKind::data);
   QueuePair& qp = flows_[flow];
   Event& packet = wheel_[packet_index];
-  const auto payload = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(params_.payload_bytes, qp.bytes_left()));
+  const auto payload =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.payload_bytes, qp.bytes_left()));
   packet.flow = flow;
   packet.seq = static_cast<std::uint32_t>(qp.snd_nxt);
   packet.wire = payload + qp.header_bytes;
@@ -149,9 +149,8 @@ inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t f
   qp.snd_nxt += payload;
   transmit(port_index, packet_index);
   qp.last_wire = packet.wire;
-  const RateBps pace = params_.rate_bound ? qp.rate : qp.max_rate;
-  const TimeNs gap = pace == qp.max_rate ? ports_[port_index].tx_ns[packet.wire]
-                                         : tx_time_ns(packet.wire, pace);
+  qp.last_tx_ns = tx_time_at(qp, qp.rate);
+  const TimeNs gap = params_.rate_bound ? qp.last_tx_ns : tx_time_at(qp, qp.max_rate);
   Nic& nic = nics_[ports_[port_index].owner];
   nic.next_avail[qp.list_position] = now() + gap;
   refresh(flow);
@@ -193,6 +192,12 @@ void Engine<Control>::on_wake_up(std::uint32_t event) {
   host_try_send(port_index);
 }
 
+// Time of the flow's last packet at a rate.
+template <class Control>
+inline TimeNs Engine<Control>::tx_time_at(const QueuePair& qp, RateBps rate) const {
+  return rate == qp.max_rate ? ports_[qp.nic_port].tx_ns[qp.last_wire] : tx_time_ns(qp.last_wire, rate);
+}
+
 template <class Control>
 void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
   QueuePair& qp = flows_[flow];
@@ -205,12 +210,13 @@ void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
 
 template <class Control>
 void Engine<Control>::change_rate(std::uint32_t flow, RateBps rate) {
-  const QueuePair& qp = flows_[flow];
+  QueuePair& qp = flows_[flow];
   Nic& nic = nics_[ports_[qp.nic_port].owner];
   TimeNs& next_avail = nic.next_avail[qp.list_position];
   if (rate != qp.rate) {
-    next_avail += tx_time_ns(qp.last_wire, rate);
-    next_avail -= tx_time_ns(qp.last_wire, qp.rate);
+    const TimeNs tx_ns = tx_time_at(qp, rate);
+    next_avail += tx_ns - qp.last_tx_ns;
+    qp.last_tx_ns = tx_ns;
   }
   if (nic.wake_pending && nic.wake_time > next_avail) {
     schedule_wake_up(nic, std::max(now(), next_avail));  // the old one's generation is void

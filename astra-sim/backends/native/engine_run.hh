@@ -242,8 +242,8 @@ void Engine<Control>::record_flow(const QueuePair& qp) {
   const auto total = static_cast<std::uint32_t>(qp.size + packets * kStandaloneHeaderBytes);
   const TimeNs standalone = routing_.rtt_ns(qp.src, qp.dst) +
                             std::uint64_t{total} * 8'000'000'000ULL / routing_.pair(qp.src, qp.dst).bw_bps;
-  records_.flows.push_back({qp.src, qp.dst, qp.sport, qp.label.layer, qp.size,
-                            qp.start_ns + record_offset_, now() - qp.start_ns, standalone, qp.label.node_id, qp.label.chunk,
+  records_.flows.push_back({qp.src, qp.dst, qp.sport, qp.label.layer, qp.size, qp.start_ns + record_offset_,
+                            now() - qp.start_ns, standalone, qp.label.node_id, qp.label.chunk,
                             qp.label.step});
 }
 
@@ -255,7 +255,8 @@ void Engine<Control>::sample_queues(TimeNs until) {
     for (; next_sample_ <= until; next_sample_ += params_.queue_sample_ns) {
       for (const Port& port : ports_) {
         if (port.queued_bytes == 0) continue;
-        records_.queues.push_back({next_sample_ + record_offset_, port.node, ports_[port.peer].node, port.queued_bytes});
+        records_.queues.push_back(
+            {next_sample_ + record_offset_, port.node, ports_[port.peer].node, port.queued_bytes});
       }
     }
     return;
@@ -279,8 +280,8 @@ void Engine<Control>::monitor_queues() {
     }
     if (line.empty()) continue;
     if (last) line.pop_back();
-    records_.qlen_lines.push_back("time " + std::to_string(now()) + " " + std::to_string(buffer.node) +
-                                  " " + line);
+    records_.qlen_lines.push_back("time " + std::to_string(now()) + " " + std::to_string(buffer.node) + " " +
+                                  line);
   }
 }
 

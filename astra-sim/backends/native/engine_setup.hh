@@ -23,8 +23,8 @@ constexpr std::uint32_t ack_wire_bytes(std::uint32_t int_bytes) {
 
 // Random streams that node set-up uses before the first draw.
 inline std::uint64_t first_ecn_stream(const TopologySpec& spec) {
-  const auto lossy = std::count_if(spec.links.begin(), spec.links.end(),
-                                   [](const LinkSpec& l) { return l.error_rate > 0; });
+  const auto lossy =
+      std::count_if(spec.links.begin(), spec.links.end(), [](const LinkSpec& l) { return l.error_rate > 0; });
   return 9 * std::uint64_t{spec.nodes} + 2 + 2 * static_cast<std::uint64_t>(lossy);
 }
 
@@ -151,7 +151,7 @@ void Engine<Control>::make_switches() {
 
 template <class Control>
 void Engine<Control>::set_ecn_thresholds() {
-  constexpr RateBps kKnown[] = {25'000'000'000, 50'000'000'000,    100'000'000'000,  200'000'000'000,
+  constexpr RateBps kKnown[] = {25'000'000'000,  50'000'000'000,    100'000'000'000,  200'000'000'000,
                                 400'000'000'000, 2'400'000'000'000, 1'200'000'000'000};
   int_rates_.resize(ports_.size());
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
@@ -206,7 +206,8 @@ std::vector<LinkCounters> Engine<Control>::link_counters() const {
     const Port& p = ports_[i];
     const TimeNs pause = p.pause_ns + (p.paused ? now() - p.paused_since : 0);
     rows.push_back({p.node, ports_[p.peer].node, topology_.link_of(i).rate_bps, p.tx_bytes, p.packets[0],
-                    p.packets[1] + p.packets[2], p.packets[3], p.ecn_marks, pause, p.peak_queue_bytes, p.busy_ns});
+                    p.packets[1] + p.packets[2], p.packets[3], p.ecn_marks, pause, p.peak_queue_bytes,
+                    p.busy_ns});
   }
   return rows;
 }

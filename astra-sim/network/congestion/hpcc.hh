@@ -33,7 +33,8 @@ class Hpcc {
     s = State{};
     s.rate = engine.queue_pair(flow).rate;
     if (p_->multi_rate) {
-      for (Hop& hop : s.hops) hop.rate = s.rate;
+      if (flow >= hop_rates_.size()) hop_rates_.resize(flow + 1);
+      hop_rates_[flow].fill(HopRate{1, s.rate, 0});
     }
   }
   template <class Engine>
@@ -59,26 +60,27 @@ class Hpcc {
   }
 
  private:
-  struct Hop {
-    IntRecord record;
-    double u = 1;  // the rest: multi-rate only
-    RateBps rate = 0;
-    std::uint32_t stage = 0;
-  };
   struct State {
     RateBps rate = 0;  // the committed rate
     double u = 1;
     std::uint32_t stage = 0;
     std::uint32_t last_seq = 0;
-    std::array<Hop, kMaxIntSlots> hops{};
+    IntRecords records{};  // by hop, the last ones seen
   };
+  // With one rate per hop.
+  struct HopRate {
+    double u = 1;
+    RateBps rate = 0;
+    std::uint32_t stage = 0;
+  };
+  using HopRates = std::array<HopRate, kMaxIntSlots>;
   struct Reaction {
     RateBps rate;
     std::uint32_t stage;
   };
 
   static void store_records(State& s, const AckInfo& ack) {
-    for (std::size_t i = 0; i < ack.int_hops; ++i) s.hops[i].record = (*ack.records)[i];
+    for (std::size_t i = 0; i < ack.int_hops; ++i) s.records[i] = (*ack.records)[i];
   }
 
   // Rate divided by utilisation / eta, plus the additive step; a quotient that is not finite or
@@ -100,16 +102,15 @@ class Hpcc {
   }
 
   // Utilisation of one hop since its last record: bytes sent against capacity, plus queue.
-  double utilisation(const IntRecord& now, const IntRecord& before, std::uint64_t elapsed,
-                     RateBps line_rate, const QueuePair& qp) const {
+  double utilisation(const IntRecord& now, const IntRecord& before, std::uint64_t elapsed, RateBps line_rate,
+                     const QueuePair& qp) const {
     const std::uint64_t units = (now.bytes() - before.bytes()) & 0xFFFFF;
     const std::uint64_t sent = units * 128 * p_->int_multi;
     const double tx_rate = static_cast<double>(sent) * 8.0 / (static_cast<double>(elapsed) * 1e-9);
-    const auto queue = static_cast<double>(std::uint64_t{std::min(now.queue(), before.queue())} * 80 *
-                                           p_->int_multi);
+    const auto queue =
+        static_cast<double>(std::uint64_t{std::min(now.queue(), before.queue())} * 80 * p_->int_multi);
     const auto line = static_cast<double>(line_rate);
-    return tx_rate / line +
-           queue * static_cast<double>(qp.max_rate) / line / static_cast<double>(qp.window);
+    return tx_rate / line + queue * static_cast<double>(qp.max_rate) / line / static_cast<double>(qp.window);
   }
 
   static double smooth(double old, double sample, std::uint64_t elapsed, TimeNs t) {
@@ -128,9 +129,8 @@ class Hpcc {
       const IntRecord record = (*ack.records)[i];
       if (p_->sample_feedback && record.queue() == 0 && !full) continue;
       used |= 1U << i;
-      Hop& hop = s.hops[i];
-      std::uint64_t elapsed = (record.time() - hop.record.time()) & 0xFFFFFF;
-      const double u = utilisation(record, hop.record, elapsed, engine.int_rate(flow, i), qp);
+      std::uint64_t elapsed = (record.time() - s.records[i].time()) & 0xFFFFFF;
+      const double u = utilisation(record, s.records[i], elapsed, engine.int_rate(flow, i), qp);
       if (!p_->multi_rate) {
         if (u > largest) {
           largest = u;
@@ -138,9 +138,10 @@ class Hpcc {
         }
       } else {
         elapsed = std::min<std::uint64_t>(elapsed, t);
-        hop.u = smooth(hop.u, u, elapsed, t);
+        double& smoothed = hop_rates_[flow][i].u;
+        smoothed = smooth(smoothed, u, elapsed, t);
       }
-      hop.record = record;
+      s.records[i] = record;
     }
     if (used == 0 && !p_->multi_rate) return;
     if (p_->multi_rate) {
@@ -158,17 +159,18 @@ class Hpcc {
   }
 
   template <class Engine>
-  void react_per_hop(Engine& engine, std::uint32_t flow, State& s, std::uint32_t used,
-                     std::uint32_t hops, bool full) {
+  void react_per_hop(Engine& engine, std::uint32_t flow, State& s, std::uint32_t used, std::uint32_t hops,
+                     bool full) {
+    HopRates& hops_of = hop_rates_[flow];
     const RateBps max_rate = engine.queue_pair(flow).max_rate;
     RateBps rate = max_rate;
     std::array<Reaction, kMaxIntSlots> reactions{};
     for (std::uint32_t i = 0; i < hops; ++i) {
       if ((used >> i & 1U) == 0) {
-        rate = std::min(rate, s.hops[i].rate);
+        rate = std::min(rate, hops_of[i].rate);
         continue;
       }
-      reactions[i] = react(s.hops[i].rate, s.hops[i].u, s.hops[i].stage, max_rate);
+      reactions[i] = react(hops_of[i].rate, hops_of[i].u, hops_of[i].stage, max_rate);
       rate = std::min(rate, reactions[i].rate);
     }
     if (used == 0) return;
@@ -177,13 +179,14 @@ class Hpcc {
     s.rate = rate;
     for (std::uint32_t i = 0; i < hops; ++i) {
       if ((used >> i & 1U) == 0) continue;
-      s.hops[i].rate = reactions[i].rate;
-      s.hops[i].stage = reactions[i].stage;
+      hops_of[i].rate = reactions[i].rate;
+      hops_of[i].stage = reactions[i].stage;
     }
   }
 
   const NetworkParams* p_;
   std::vector<State> states_;
+  std::vector<HopRates> hop_rates_;  // by flow, with one rate per hop
 };
 
 }  // namespace hpcmoe

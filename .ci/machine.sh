@@ -45,6 +45,8 @@ missing_packages() {
       doctest-dev) [ -e /usr/include/doctest/doctest.h ] || echo doctest-dev ;;
       libhdf5-openmpi-dev) ls /usr/lib/*/hdf5/openmpi/libhdf5.so >/dev/null 2>&1 || echo "$extra" ;;
       openmpi-bin) command -v mpiexec.openmpi >/dev/null || echo "$extra" ;;
+      chromium) command -v chromium >/dev/null || echo "$extra" ;;
+      chromium-driver) command -v chromedriver >/dev/null || echo "$extra" ;;
       hdf5-tools) command -v h5dump >/dev/null || echo "$extra" ;;
       slurmctld | slurmd | munge) has_program "$extra" || echo "$extra" ;;
       slurm-client) command -v srun >/dev/null || echo "$extra" ;;

@@ -68,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hpcmoe {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for add in (_add_run, _add_list, _add_trace, _add_export, _add_simulate, _add_flows, _add_report,
+                _add_inspect, _add_compare, _add_crosscheck,
                 _add_parameters):  # fmt: skip
         add(commands)
     sweep_parsers.add_all(commands, _command)
@@ -127,6 +128,16 @@ def _add_run(commands: _Commands) -> None:
         help="simulate every layer; the default adds layers that are proven equal, with the same result",
     )
     parser.add_argument("--profile", action="store_true", help="also print what the simulation cost")
+    _add_backend(parser)
+
+
+def _add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend",
+        choices=("native", "ns3"),
+        default="native",
+        help="who simulates the network: this program's engine (default) or ns-3, where it is built in",
+    )
 
 
 def _add_list(commands: _Commands) -> None:
@@ -194,6 +205,23 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         default="upstream",
         help="upstream: every quirk kept (default); study: as 'hpcmoe run' does it",
     )
+    _add_backend(parser)
+
+
+def _add_crosscheck(commands: _Commands) -> None:
+    parser = _command(
+        commands, "crosscheck", "crosscheck:crosscheck", "run both network backends and compare every flow and rank"
+    )
+    parser.add_argument(
+        "--select",
+        metavar="GLOB",
+        nargs="+",
+        action="extend",
+        help="run keys (default: 24 that combine every model with every topology)",
+    )
+    parser.add_argument("--tokens", type=int, default=512, metavar="N", help="tokens per step (default: 512)")
+    parser.add_argument("--layers", type=int, default=1, metavar="N", help="MoE layers (default: 1)")
+    _add_set(parser)
 
 
 def _add_flows(commands: _Commands) -> None:
@@ -212,6 +240,46 @@ def _add_report(commands: _Commands) -> None:
     parser = _command(commands, "report", "report:report", "write tables and claims of a results file")
     parser.add_argument("results", metavar="FILE.h5")
     parser.add_argument("-o", "--output", required=True, metavar="DIR")
+    parser.add_argument(
+        "--runs",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help="also write a page for every finished run that matches, from its traces; may be repeated",
+    )
+    parser.add_argument(
+        "--no-figures",
+        dest="figures",
+        action="store_false",
+        help="leave the figures out; they need matplotlib",
+    )
+
+
+def _add_inspect(commands: _Commands) -> None:
+    parser = _command(commands, "inspect", "inspect:inspect", "look inside one run of a results file")
+    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("run", metavar="RUN", help="key of a finished run that has traces")
+    _add_layer(parser)
+    parser.add_argument("--html", metavar="PAGE", help="also write the page on the run")
+    parser.add_argument(
+        "--trace", metavar="JSON", help="also write the layer in Chrome's trace format, for Perfetto"
+    )
+
+
+def _add_compare(commands: _Commands) -> None:
+    parser = _command(commands, "compare", "compare:compare", "say what makes one run slower than another")
+    parser.add_argument("results", metavar="FILE.h5")
+    for name in ("first", "second"):
+        parser.add_argument(
+            name, metavar=f"RUN{'12'[name == 'second']}", help="key of a finished run that has traces"
+        )
+    _add_layer(parser)
+
+
+def _add_layer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--layer", type=int, metavar="N", help="layer to look at (default: the one that stands for most)"
+    )
 
 
 def _add_parameters(commands: _Commands) -> None:

@@ -1,40 +1,87 @@
-"""``hpcmoe report``: from a results file to Markdown, CSV and HTML on disk."""
+"""``hpcmoe report``: from a results file to HTML, Markdown, CSV and figures on disk."""
 
+import fnmatch
+import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hpcmoe import analysis, catalog
-from hpcmoe.analysis import ModelFacts, RunTable
-from hpcmoe.errors import InputError
+from hpcmoe.analysis import Figure, ModelFacts, RunTable, Section
+from hpcmoe.errors import HpcmoeError, InputError
+from hpcmoe.inspect_run import inspect_run
 from hpcmoe.model import Model, load_model
-from hpcmoe.published import load_published
-from hpcmoe.reporting import Document, csv_tables, html, markdown
+from hpcmoe.published import load_claims, load_published
+from hpcmoe.reporting import Document, csv_tables, html, markdown, run_page
+from hpcmoe.reporting.claims import numbers
+from hpcmoe.reporting.run_page import page_name
 from hpcmoe.store import open_results
 
 MARKDOWN_NAME = "report.md"
 HTML_NAME = "index.html"
 CSV_FOLDER = "tables"
+PAGE_FOLDER = "runs"
 
 
-def write_report(results_path: str | os.PathLike[str], out_dir: str | os.PathLike[str]) -> list[Path]:
-    """Writes ``index.html``, ``report.md`` and ``tables/*.csv`` below ``out_dir`` and returns their
-    paths.  The results file may still be filling; what is missing is marked.  Files of an earlier
-    report with the same names are replaced."""
+def write_report(
+    results_path: str | os.PathLike[str],
+    out_dir: str | os.PathLike[str],
+    *,
+    runs: Sequence[str] = (),
+    with_figures: bool = True,
+) -> list[Path]:
+    """Writes ``index.html``, ``report.md``, ``tables/*.csv``, ``figures/*.png`` and ``*.pdf``, and for
+    every finished run that matches one of the shell globs ``runs`` a page ``runs/*.html``, below
+    ``out_dir`` and returns their paths.
+
+    The results file may still be filling; what is missing is marked.  Files of an earlier report with
+    the same names are replaced.  Raises HpcmoeError when figures are wanted and matplotlib is not
+    installed, InputError when a glob matches no run with traces.
+    """
     results_path, out_dir = Path(results_path), Path(out_dir)
-    document = build_document(read_runs(results_path), results_path.name)
-    contents = {
+    table = read_runs(results_path)
+    keys = _matching(table, runs, results_path)
+    pages = {key: f"{PAGE_FOLDER}/{page_name(key)}" for key in keys}
+    document = build_document(table, results_path.name, with_figures=with_figures, pages=pages)
+    contents: dict[Path, str | bytes] = {
         out_dir / HTML_NAME: html.render(document),
         out_dir / MARKDOWN_NAME: markdown.render(document),
     }
     contents |= {
         out_dir / CSV_FOLDER / f"{table.slug}.csv": csv_tables.render(table) for table in document.tables()
     }
-    _make_folder(out_dir / CSV_FOLDER)
-    for path, content in contents.items():
-        _write(path, content)
-    return list(contents)
+    contents |= {
+        out_dir / html.FIGURES / f"{figure.slug}.{kind}": data
+        for figure in document.figures()
+        for kind, data in figure.files.items()
+    }
+    written = [_write(path, content) for path, content in contents.items()]
+    return written + list(_write_pages(results_path, out_dir, pages))
+
+
+def _matching(table: RunTable, globs: Sequence[str], path: Path) -> list[str]:
+    """Keys of finished runs that any glob matches; every glob has to match one."""
+    finished = [
+        key for key, status in zip(table.text["key"], table.text["status"], strict=True) if status == "ok"
+    ]
+    for glob in globs:
+        if not any(fnmatch.fnmatchcase(key, glob) for key in finished):
+            raise InputError(
+                "no finished run matches", file=path, field="--runs", value=glob, allowed=finished[:5]
+            )
+    return [key for key in finished if any(fnmatch.fnmatchcase(key, glob) for glob in globs)]
+
+
+def _write_pages(results_path: Path, out_dir: Path, pages: Mapping[str, str]) -> Iterator[Path]:
+    """One page at a time: a run's traces can be large."""
+    if not pages:
+        return
+    with open_results(results_path) as results:
+        for key, name in pages.items():
+            yield _write(out_dir / name, run_page.render(inspect_run(results, key), back=f"../{HTML_NAME}"))
 
 
 def read_runs(results_path: Path) -> RunTable:
@@ -48,16 +95,46 @@ def read_runs(results_path: Path) -> RunTable:
             ) from None
 
 
-def build_document(runs: RunTable, name: str) -> Document:
-    """The report on a run table; ``name`` is shown as the file's."""
-    facts = catalog_facts()
+def build_document(
+    runs: RunTable, name: str, *, with_figures: bool = False, pages: Mapping[str, str] | None = None
+) -> Document:
+    """The report on a run table; ``name`` is shown as the file's, ``pages`` link runs to their pages."""
+    facts, published = catalog_facts(), load_published()
     study = analysis.build_study(runs, facts)
+    claims = analysis.judge_claims(study, published, load_claims())
+    claim_tables = (analysis.claims_table(claims, numbers), analysis.numbers_table(claims))
+    overview, *rest = analysis.build_sections(study, published, facts)
+    sections = [overview, Section("Claims", claim_tables), *rest]
+    if with_figures:
+        sections = _with_figures(sections, study, published)
     return Document(
         title="Report on the study",
         origin=_origin(runs.attrs, name),
         notices=tuple(analysis.notices(study)),
-        sections=tuple(analysis.build_sections(study, load_published(), facts)),
+        sections=tuple(sections),
+        pages=pages or {},
     )
+
+
+def _with_figures(
+    sections: list[Section], study: analysis.Study, published: Mapping[str, Any]
+) -> list[Section]:
+    """The sections with their figures after their tables."""
+    drawn: dict[str, list[Figure]] = {}
+    for title, figure in _collection().draw_figures(study, published):
+        drawn.setdefault(title, []).append(figure)
+    return [replace(section, items=(*section.items, *drawn.get(section.title, ()))) for section in sections]
+
+
+def _collection() -> ModuleType:
+    try:
+        return importlib.import_module("hpcmoe.figures.collection")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise HpcmoeError(
+            "figures need matplotlib: pip install 'hpcmoe[figures]', or leave them out with --no-figures"
+        ) from None
 
 
 def catalog_facts() -> dict[str, ModelFacts]:
@@ -98,12 +175,14 @@ def _make_folder(folder: Path) -> None:
         raise InputError(f"cannot make the report's folder: {error.strerror}", file=folder) from None
 
 
-def _write(path: Path, content: str) -> None:
+def _write(path: Path, content: str | bytes) -> Path:
     """Whole files only: written beside and moved into place."""
+    _make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(content, encoding="utf-8", newline="")
+        beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise InputError(f"cannot write the report: {error.strerror}", file=path) from None
+    return path

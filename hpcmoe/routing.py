@@ -61,7 +61,9 @@ class Routes:
     @cached_property
     def ends(self) -> list[tuple[int, int]]:
         """(sending node, receiving node) of every directed link."""
-        return [pair for link in self._topology.links for pair in ((link.src, link.dst), (link.dst, link.src))]
+        return [
+            pair for link in self._topology.links for pair in ((link.src, link.dst), (link.dst, link.src))
+        ]
 
     def next_hops(self, node: int, host: int) -> list[int]:
         """Neighbours of ``node`` on shortest paths to ``host``, in the order that hashes index."""
@@ -74,7 +76,8 @@ class Routes:
 
     def _search(self, host: int) -> dict[int, list[int]]:
         """Breadth first from ``host``; hosts are reached and not crossed."""
-        distance, hops, queue = {host: 0}, {}, [host]
+        distance, queue = {host: 0}, [host]
+        hops: dict[int, list[int]] = {}
         for node in queue:
             for peer in self._ordered(node):
                 if peer not in distance:

@@ -14,6 +14,19 @@ def checkout() -> Path:
 
 
 @pytest.fixture(scope="session")
+def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results file with real runs and traces: one model on every topology, both collectives of the
+    study and two others, three MoE layers of 64 tokens."""
+    from hpcmoe.sweep import main
+
+    path = tmp_path_factory.mktemp("study") / "small.h5"
+    globs = ("flash/*/tp16ep2/*/roce_dcqcn", "flash/t[36]/tp2ep16/*/ib_hpcc", "flash/t4/tp4ep8/*/ib_cc0")
+    keys = ("flash/t2/tp8ep4/halving_doubling_ring/ib_cc0", "flash/t5/tp8ep4/ring_ring/roce_hpcc")
+    assert main([str(path), "--quiet", "--tokens", "64", "--layers", "3", "--select", *globs, *keys]) == 0
+    return path
+
+
+@pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of committed test data."""
     return ROOT / "tests" / "data"

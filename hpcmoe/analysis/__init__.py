@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+from hpcmoe.analysis.claim_list import judge_claims
+from hpcmoe.analysis.claims import Claim, claims_table, numbers_table
 from hpcmoe.analysis.facts import ModelFacts
 from hpcmoe.analysis.notices import notices
 from hpcmoe.analysis.runtable import RunTable, from_results, from_rows
 from hpcmoe.analysis.study import Study, build_study
-from hpcmoe.analysis.table import Cell, Column, Notice, Quantity, Section, Table
+from hpcmoe.analysis.table import Cell, Column, Figure, Notice, Quantity, Section, Table
+from hpcmoe.analysis.tables_design import design_tables
 from hpcmoe.analysis.tables_factors import factor_tables
 from hpcmoe.analysis.tables_matched import matched_tables
 from hpcmoe.analysis.tables_model import Published, architecture_table, model_tables
@@ -14,7 +17,9 @@ from hpcmoe.analysis.tables_runs import overview_tables, points_table, runs_tabl
 
 __all__ = [
     "Cell",
+    "Claim",
     "Column",
+    "Figure",
     "ModelFacts",
     "Notice",
     "Quantity",
@@ -24,9 +29,12 @@ __all__ = [
     "Table",
     "build_sections",
     "build_study",
+    "claims_table",
     "from_results",
     "from_rows",
+    "judge_claims",
     "notices",
+    "numbers_table",
 ]
 
 
@@ -34,6 +42,7 @@ def build_sections(study: Study, published: Published, facts: Mapping[str, Model
     """Everything a report shows, in order."""
     return [
         Section("Overview", tuple(overview_tables(study))),
+        Section("Design of the study", tuple(design_tables(facts, published))),
         Section(
             "Single runs",
             (points_table(study, published),),

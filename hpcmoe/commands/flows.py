@@ -29,7 +29,7 @@ def flows(arguments: argparse.Namespace) -> int:
     wanted = upstream.read_flows(arguments.flows, topology)
     check_paths(topology, wanted, arguments.flows)
     _check_until(arguments.until_ns)
-    result = runner.run_flows(topology, network, ecn, wanted, arguments.until_ns)
+    result = runner.run_flows(topology, network, ecn, wanted, arguments.until_ns, backend=arguments.backend)
     common.write_text(arguments.fct, "".join(f"{line}\n" for line in upstream.fct_lines(result.flows)))
     if len(result.unfinished) and arguments.until_ns is None:
         raise SimulationError(stuck_text(wanted, np.asarray(result.unfinished)))

@@ -8,6 +8,8 @@ import argparse
 def report(arguments: argparse.Namespace) -> int:
     from hpcmoe.report import write_report
 
-    for path in write_report(arguments.results, arguments.output):
+    for path in write_report(
+        arguments.results, arguments.output, runs=arguments.runs, with_figures=arguments.figures
+    ):
         print(path)
     return 0

@@ -21,12 +21,17 @@ def run(arguments: argparse.Namespace) -> int:
     common.warn(scenario)
     progress = common.progress_printer()
     try:
-        result = runner.run(scenario, progress=progress, fast_forward=arguments.fast_forward)
+        result = runner.run(
+            scenario,
+            progress=progress,
+            fast_forward=arguments.fast_forward,
+            backend=arguments.backend,
+        )
     finally:
         common.end_progress(progress)
     common.write_json(arguments.json, to_json(scenario, result))
     if arguments.json != "-":
-        print("\n".join(table(scenario, result)))
+        print("\n".join(table(scenario, result, arguments.backend)))
         if arguments.profile:
             print("\n".join(cost(result)))
     return 0
@@ -47,7 +52,7 @@ def to_json(scenario: Scenario, result: Any) -> dict[str, Any]:
     }
 
 
-def table(scenario: Scenario, result: Any) -> Iterator[str]:
+def table(scenario: Scenario, result: Any, backend: str = "native") -> Iterator[str]:
     """A short table for people."""
     layers = "all" if scenario.layers is None else str(scenario.layers)
     yield f"{scenario.key}  ({scenario.tokens} tokens, {layers} MoE layers)"
@@ -58,7 +63,7 @@ def table(scenario: Scenario, result: Any) -> Iterator[str]:
             ("completion time", f"{result.wall_ns / 1e6:.6f} ms  (rank {result.bottleneck_rank})"),
             ("GPU time", f"{result.gpu_ns / 1e6:.6f} ms"),
             ("communication time", f"{result.comm_ns / 1e6:.6f} ms  ({fraction:.1%})"),
-            ("layers simulated", _layers(result)),
+            ("layers simulated", _layers(result, backend)),
             ("ECN marks", f"{result.ecn_marks}"),
             ("PFC pauses", f"{result.pfc_pauses}"),
             ("dropped packets", f"{result.drops}"),
@@ -66,7 +71,9 @@ def table(scenario: Scenario, result: Any) -> Iterator[str]:
     )
 
 
-def _layers(result: Any) -> str:
+def _layers(result: Any, backend: str) -> str:
+    if backend == "ns3":
+        return f"{result.layers_simulated}, all of them: ns-3 adds none"
     if result.layers_added:
         return f"{result.layers_simulated}, and {result.layers_added} proven equal and added"
     why = "no state came twice" if result.quiet_moments else "the ranks were never all at rest at once"

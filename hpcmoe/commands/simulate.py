@@ -23,7 +23,7 @@ def simulate(arguments: argparse.Namespace) -> int:
     common.warn(scenario)
     progress = common.progress_printer()
     try:
-        result = runner.run(scenario, progress=progress)
+        result = runner.run(scenario, progress=progress, backend=arguments.backend)
     finally:
         common.end_progress(progress)
     write_outputs(scenario, result, upstream.read_network_config(files.network).files)

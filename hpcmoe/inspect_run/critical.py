@@ -8,19 +8,31 @@ its parts add up to the layer's time exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hpcmoe.errors import InputError
 from hpcmoe.inspect_run.record import Flow, RunRecord
 from hpcmoe.inspect_run.replay import Moment, Replay, Segment
 from hpcmoe.inspect_run.traffic import Loads, Traffic
 
-PARTS = ("serialization", "propagation", "queueing", "pause", "endpoint", "reduction", "compute")
-FLOW_PARTS = PARTS[:4]
+PARTS = (
+    "serialization",
+    "propagation",
+    "queueing",
+    "pause",
+    "throttling",
+    "endpoint",
+    "reduction",
+    "compute",
+)
+FLOW_PARTS = PARTS[:5]
+Name = TypeVar("Name", str, int)
 PART_HELP = {
-    "serialization": "putting the bytes of the path's messages on the slowest link of their way, and one packet on each other",
+    "serialization": "putting messages on the slowest link of their way, and one packet on each other link",
     "propagation": "link delays, there and back: a message is complete at the sender's last acknowledgement",
-    "queueing": "the rest of a message's time: queues, and waits for window and rate control, which no record separates",
-    "pause": "as queueing, while a link of the message's way was paused by PFC",
+    "queueing": "waiting while a link of a message's way had other traffic to carry",
+    "pause": "waiting while a link of the message's way was paused by PFC",
+    "throttling": "waiting that no link's traffic explains: window or rate control held the sender back",
     "endpoint": "delay of an endpoint before a first send and after each receipt",
     "reduction": "adding up received values",
     "compute": "compute nodes",
@@ -42,8 +54,8 @@ class PathSegment:
 class CriticalPath:
     """Segments in order of time, from ``begin_ns`` to ``end_ns`` without gap.
 
-    ``link_ns``: time per directed link. A flow's serialization, queueing and pause time goes to the
-    link that held it, its propagation to the links that it crossed.
+    ``link_ns``: time per directed link. A flow's propagation time goes to the links that it crossed, the
+    rest of its time to the link that held it.
     """
 
     layer: int
@@ -92,11 +104,15 @@ def critical_path(record: RunRecord, layer: int, traffic: Traffic, replay: Repla
     or do not follow the rules of the system layer."""
     nodes = record.nodes_of(layer)
     if layer not in record.layers or not nodes:
-        raise InputError("no flows of this layer are recorded", field="layer", value=layer, allowed=record.layers)
+        raise InputError(
+            "no flows of this layer are recorded", field="layer", value=layer, allowed=record.layers
+        )
     rank = int(record.run["bottleneck_rank"])
     begin, end = replay.node_start(rank, nodes[0].id), replay.node_end(rank, nodes[-1].id)
     segments = walk(replay, Moment("node_end", rank, nodes[-1].id, end), begin)
-    loads = Loads(traffic, [flow for near in (layer - 1, layer) if near >= 0 for flow in record.flows_of(near)])
+    loads = Loads(
+        traffic, [flow for near in (layer - 1, layer) if near >= 0 for flow in record.flows_of(near)]
+    )
     path = CriticalPath(layer, rank, begin, end, tuple(_divide(s, traffic, loads) for s in segments))
     check_exact(path)
     return replace(path, link_ns=_link_times(path, traffic))
@@ -130,32 +146,38 @@ def _divide(segment: Segment, traffic: Traffic, loads: Loads) -> PathSegment:
     flow = segment.flow
     if flow is None:
         return PathSegment(segment, {segment.kind: segment.duration_ns})
-    parts = flow_parts(flow, traffic)
+    parts = flow_parts(flow, traffic, loads)
     if segment.duration_ns < flow.fct_ns:
         parts = scaled(parts, segment.duration_ns)
     return PathSegment(segment, parts, loads.holder(flow), traffic.path(flow))
 
 
-def flow_parts(flow: Flow, traffic: Traffic) -> dict[str, int]:
-    """A flow's completion time by part. Where the flow was faster than its least time (a window that
-    the record cannot see does not exist, so only by rounding), serialization takes the difference."""
+def flow_parts(flow: Flow, traffic: Traffic, loads: Loads) -> dict[str, int]:
+    """A flow's completion time by part, in ns.
+
+    What exceeds the least time is waiting: as pause while a link of the way was paused, then as queueing
+    up to what the most loaded link had to carry for others meanwhile, and the rest as throttling. The
+    bytes of a flow count as spread evenly over its life, so the last two are estimates; their sum is not.
+    """
     ideal = traffic.ideal(flow)
     waiting = flow.fct_ns - ideal.total_ns
     serialization = ideal.serialization_ns + min(0, waiting)
     waiting = max(0, waiting)
     links = (*traffic.path(flow), *traffic.ack_path(flow))
     pause = min(waiting, traffic.paused_ns(links, flow.start_ns, flow.end_ns))
+    queueing = min(waiting - pause, loads.others_ns(flow))
     return {
         "serialization": serialization,
         "propagation": ideal.propagation_ns,
-        "queueing": waiting - pause,
+        "queueing": queueing,
         "pause": pause,
+        "throttling": waiting - pause - queueing,
     }
 
 
-def scaled(parts: dict[str, int], total: int) -> dict[str, int]:
+def scaled(parts: dict[Name, int], total: int) -> dict[Name, int]:
     """Parts in the same proportion that add up to ``total``: largest remainders are rounded up."""
-    whole = sum(parts.values())
+    whole = max(1, sum(parts.values()))
     floors = {name: value * total // whole for name, value in parts.items()}
     by_remainder = sorted(parts, key=lambda name: (-(parts[name] * total % whole), name))
     for name in by_remainder[: total - sum(floors.values())]:
@@ -184,4 +206,4 @@ def _propagation(item: PathSegment, flow: Flow, traffic: Traffic) -> dict[int, i
     }
     rest = sum(back.values())  # acknowledgements on another way: to the last link
     delays[item.path[-1]] += rest
-    return scaled(delays, item.parts["propagation"]) if any(delays.values()) else {}
+    return scaled(delays, item.parts["propagation"])

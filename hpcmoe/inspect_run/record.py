@@ -103,7 +103,7 @@ class RunRecord:
         return Topology(
             config["node_count"],
             tuple(config["switch_ids"]),
-            tuple(Link(*map(int, row[:4]), float(row[4])) for row in config["links"]),
+            tuple(Link(*row) for row in config["links"]),
             names,
             tuple(re.sub(r"[0-9.]+$", "", name) for name in names),
             tuple(config["server_of_host"]),
@@ -122,22 +122,23 @@ class RunRecord:
     def chain(self) -> tuple[Node, ...]:
         """The nodes of a rank in order; InputError when this version would build other ones."""
         key, config = RunKey.parse(self.key), self.config
-        graph = build_workload(load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"]).graph
+        graph = build_workload(
+            load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"]
+        ).graph
         if [graph.digest()] != config["trace_sha256"]:
             raise InputError(
                 "this run was made from another workload than this version builds; inspect it with the "
-                f"version that made it ({self._made_by()})",
+                "version that made it (attribute hpcmoe_version of the file)",
                 field=self.key,
             )
         return tuple(self._node(graph, i) for i in range(len(graph)))
 
-    def _made_by(self) -> str:
-        return "see hpcmoe_version of the file"
-
     def _node(self, graph: TraceGraph, i: int) -> Node:
         layer, role = int(graph.layer[i]), graph.names[i].partition(".")[2]
         if graph.type[i] == NodeType.COMP:
-            return Node(i, layer, role, compute_ns(self.system, int(graph.num_ops[i]), int(graph.tensor_bytes[i])))
+            return Node(
+                i, layer, role, compute_ns(self.system, int(graph.num_ops[i]), int(graph.tensor_bytes[i]))
+            )
         dim = int(graph.involved_dims[i]).bit_length() - 1
         entry = self.config["implementations"][_COLLECTIVE_KEYS[CollectiveType(int(graph.comm_type[i]))]][dim]
         return Node(i, layer, role, None, ALGORITHMS[entry[0]])
@@ -152,10 +153,24 @@ class RunRecord:
         return tuple(node for node in self.chain if node.layer == layer)
 
     def flows_of(self, layer: int) -> list[Flow]:
-        """Flows of one layer, in order of completion."""
+        """Flows of one layer, in order of completion. The last few layers asked for are kept."""
+        if layer not in self._flows:
+            while len(self._flows) >= _KEPT_LAYERS:
+                self._flows.pop(next(iter(self._flows)))
+            self._flows[layer] = self._read_flows(layer)
+        return self._flows[layer]
+
+    @cached_property
+    def _flows(self) -> dict[int, list[Flow]]:
+        return {}
+
+    def _read_flows(self, layer: int) -> list[Flow]:
         rows = repeated.layer_flows(self.traces, layer)
         columns = [rows[name].astype(np.int64).tolist() for name in _FLOW_COLUMNS]
-        return [Flow(s, d, p, b, t, t + f, a, n, la, c, st) for s, d, p, b, t, f, a, n, la, c, st in zip(*columns, strict=True)]
+        return [
+            Flow(s, d, p, b, t, t + f, a, n, la, c, st)
+            for s, d, p, b, t, f, a, n, la, c, st in zip(*columns, strict=True)
+        ]
 
     def typical_layer(self) -> int:
         """The recorded layer that stands for most others, else the middle one."""
@@ -168,7 +183,10 @@ class RunRecord:
         return self.layers[len(self.layers) // 2]
 
 
-_FLOW_COLUMNS = ("src", "dst", "sport", "bytes", "start_ns", "fct_ns", "standalone_ns", "node_id", "layer", "chunk", "step")  # fmt: skip
+_KEPT_LAYERS = 3
+_FLOW_COLUMNS = (
+    "src", "dst", "sport", "bytes", "start_ns", "fct_ns", "standalone_ns", "node_id", "layer", "chunk", "step"
+)  # fmt: skip
 
 
 def compute_ns(system: Mapping[str, Any], ops: int, tensor_bytes: int) -> int:
@@ -181,6 +199,7 @@ def compute_ns(system: Mapping[str, Any], ops: int, tensor_bytes: int) -> int:
 
 def load_record(results: Results, run: str) -> RunRecord:
     """Reads a finished run; InputError when it is not in the file, failed, or has no traces."""
+    traces = results.traces(run)
     number = results.runs["key"].tolist().index(run)
     return RunRecord(
         run,
@@ -188,5 +207,5 @@ def load_record(results: Results, run: str) -> RunRecord:
         results.runs[number],
         results.ranks(run),
         results.links(run),
-        results.traces(run),
+        traces,
     )

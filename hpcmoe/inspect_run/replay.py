@@ -75,7 +75,12 @@ class Replay:
         system = record.system
         for name in ("model_shared_bus", "rendezvous_protocol", "replay_only"):
             if system[name]:
-                raise InputError("no critical path for runs with this parameter", field=name, value=system[name], allowed=False)
+                raise InputError(
+                    "no critical path for runs with this parameter",
+                    field=name,
+                    value=system[name],
+                    allowed="false",
+                )
         self.record = record
         self.endpoint_delay_ns = int(system["endpoint_delay_ns"])
         self._mem_bw = float(system["local_mem_bw_gbps"])
@@ -130,7 +135,8 @@ class Replay:
         found = sorted(self._chunks.get((rank, node), ()))
         if not found:
             raise InputError(
-                f"no flow of rank {rank} in node {node} ({self._node(node).title}) is recorded", field=self.record.key
+                f"no flow of rank {rank} in node {node} ({self._node(node).title}) is recorded",
+                field=self.record.key,
             )
         return found
 
@@ -183,8 +189,8 @@ class Replay:
             if time_ns == step[1].time_ns:
                 return
         raise InputError(
-            f"the records of rank {moment.rank} in {self._node(moment.node).title}, chunk {moment.chunk}, do not "
-            f"follow the known rules at {moment.time_ns} ns: no critical path",
+            f"the records of rank {moment.rank} in {self._node(moment.node).title}, chunk {moment.chunk}, "
+            f"do not follow the known rules at {moment.time_ns} ns: no critical path",
             field=self.record.key,
         )
 
@@ -203,7 +209,8 @@ class Replay:
         if place < self._active:
             return [], Moment("node_end", rank, node - 1, self.node_start(rank, node))
         exits = sorted(
-            (self.exit(rank, node, other) for other in self.chunks(rank, node)[:place]), key=lambda e: e.time_ns
+            (self.exit(rank, node, other) for other in self.chunks(rank, node)[:place]),
+            key=lambda e: e.time_ns,
         )
         return [], exits[place - self._active]
 
@@ -227,7 +234,9 @@ class Replay:
         begin = time_ns - self.endpoint_delay_ns
         if begin != self.chunk_start(rank, node, chunk):
             return [], Moment("chunk_start", rank, node, -1, chunk)
-        return [Segment("endpoint", rank, node, begin, time_ns, chunk)], Moment("chunk_start", rank, node, begin, chunk)
+        return [Segment("endpoint", rank, node, begin, time_ns, chunk)], Moment(
+            "chunk_start", rank, node, begin, chunk
+        )
 
     @cached_property
     def _known_rules(self) -> dict[str, Rules]:
@@ -293,7 +302,10 @@ class OneByOne(Rules):
         index %= len(sends)
         send = sends[index]
         return self.received(
-            place, index, send.start_ns, lambda: Moment("send", place[0], place[1], send.start_ns, place[2], index)
+            place,
+            index,
+            send.start_ns,
+            lambda: Moment("send", place[0], place[1], send.start_ns, place[2], index),
         )
 
 
@@ -305,7 +317,9 @@ class AllAtOnce(Rules):
         receives = self.replay.receives(place)
         last = max(range(len(receives)), key=lambda i: receives[i].end_ns)
         posted = self.replay.sends(place)[0].start_ns
-        return self.leave(self.received(place, last, posted, lambda: Moment("send", rank, node, posted, chunk, 0)))
+        return self.leave(
+            self.received(place, last, posted, lambda: Moment("send", rank, node, posted, chunk, 0))
+        )
 
     def before_send(self, moment: Moment) -> Step:
         return self.replay.start_gap(moment.rank, moment.node, moment.chunk, moment.time_ns)
@@ -346,4 +360,6 @@ class Tree(Rules):
         wanted = [i for i, flow in enumerate(receives) if (flow.src == parent) == from_above]
         last = max(wanted, key=lambda i: receives[i].end_ns)
         posted = self.replay.chunk_start(rank, node, chunk) if not from_above else 0
-        return self.received(moment.place, last, posted, lambda: Moment("chunk_start", rank, node, posted, chunk))
+        return self.received(
+            moment.place, last, posted, lambda: Moment("chunk_start", rank, node, posted, chunk)
+        )

@@ -38,8 +38,8 @@ def tx_ns(size_bytes: int, rate_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Ideal:
-    """Least time of a flow alone on its path: packets one behind the other through the slowest link,
-    one packet through each other, and the last acknowledgement back; two times every delay."""
+    """Least time of a flow alone on its path: packets one behind the other through every link and the last
+    acknowledgement back; two times every delay."""
 
     serialization_ns: int
     propagation_ns: int
@@ -115,14 +115,26 @@ class Traffic:
 
     def _ideal(self, flow: Flow, path: tuple[int, ...], back: tuple[int, ...]) -> Ideal:
         count, full, last = self.packets(flow)
-        rates = [self.rate_bps(link) for link in path]
-        slowest = rates.index(min(rates))
-        head = sum(tx_ns(full, rate) for rate in rates[:slowest])
-        tail = sum(tx_ns(last, rate) for rate in rates[slowest:])
+        ahead, end = self._data_times([self.rate_bps(link) for link in path], count, full, last)
         ack = _HPCC_ACK if self._mode == _HPCC and self._has_telemetry(flow) else _ACK
-        acks = sum(tx_ns(ack, self.rate_bps(link)) for link in back)
-        delays = sum(self.delay_ns(link) for link in (*path, *back))
-        return Ideal(head + (count - 1) * tx_ns(full, rates[slowest]) + tail + acks, delays)
+        for link in back:  # the acknowledgement before the last one may still be in the way
+            time = tx_ns(ack, self.rate_bps(link))
+            ahead += time
+            end = max(end, ahead if count > 1 else 0) + time
+        return Ideal(end, sum(self.delay_ns(link) for link in (*path, *back)))
+
+    @staticmethod
+    def _data_times(rates: list[int], count: int, full: int, last: int) -> tuple[int, int]:
+        """When the packet before the last one and the last one leave the path's last link, delays left
+        out. Equal packets leave link k at the sum of their times so far, plus the largest of them for
+        every packet ahead."""
+        so_far = largest = ahead = end = 0
+        for rate in rates:
+            time = tx_ns(full, rate)
+            so_far, largest = so_far + time, max(largest, time)
+            ahead = so_far + (count - 2) * largest if count > 1 else 0
+            end = max(end, ahead) + tx_ns(last, rate)
+        return ahead, end
 
     # --- pauses -------------------------------------------------------------------------------------
 
@@ -178,6 +190,15 @@ class Loads:
         overlap = np.minimum(rows[:, 1], end_ns) - np.maximum(rows[:, 0], begin_ns)
         share = np.clip(overlap, 0, None) / np.maximum(rows[:, 1] - rows[:, 0], 1)
         return float(share @ rows[:, 2]) * 8 * _NS / self._traffic.rate_bps(link)
+
+    def others_ns(self, flow: Flow) -> int:
+        """The most that any link of the flow's path had to carry for other flows while this one was under
+        way, as time on that link, in ns."""
+        own = self._traffic.wire_bytes(flow) * 8 * _NS
+        return max(
+            int(self.busy_ns(link, flow.start_ns, flow.end_ns) - own / self._traffic.rate_bps(link) + 0.5)
+            for link in self._traffic.path(flow)
+        )
 
     def holder(self, flow: Flow) -> int:
         """The link of the flow's path with the most work while the flow was under way; the slower,

@@ -1,23 +1,29 @@
 """A report before rendering."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from hpcmoe.analysis import Notice, Section, Table
+from hpcmoe.analysis import Figure, Notice, Section, Table
 
 
 @dataclass(frozen=True)
 class Document:
-    """``origin``: name and value of what identifies the results file, in order."""
+    """``origin``: name and value of what identifies the results file, in order.  ``pages``: run key to the
+    page on that run, relative to the report."""
 
     title: str
     origin: tuple[tuple[str, str], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...]
+    pages: Mapping[str, str] = field(default_factory=dict)
 
     def tables(self) -> Iterator[Table]:
         for section in self.sections:
-            yield from section.items
+            yield from (item for item in section.items if isinstance(item, Table))
+
+    def figures(self) -> Iterator[Figure]:
+        for section in self.sections:
+            yield from (item for item in section.items if isinstance(item, Figure))
 
 
 READING = (

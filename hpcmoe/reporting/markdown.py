@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hpcmoe.analysis import Cell, Column, Notice, Section, Table
+from hpcmoe.analysis import Cell, Column, Figure, Notice, Section, Table
 from hpcmoe.reporting import text
 from hpcmoe.reporting.document import READING, Document
 
@@ -34,9 +34,15 @@ def _section(section: Section) -> Iterator[str]:
     if section.intro:
         yield ""
         yield section.intro
-    for table in section.items:
+    for item in section.items:
         yield ""
-        yield from _table(table)
+        yield from _figure(item) if isinstance(item, Figure) else _table(item)
+
+
+def _figure(item: Figure) -> Iterator[str]:
+    yield f"![{_escape(item.heading)}](figures/{item.slug}.png)"
+    yield ""
+    yield f"**{_escape(item.heading)}.** " + " ".join(map(_escape, item.notes))
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -101,7 +101,8 @@ def close(*values: float) -> object:
 def test_all_numbered_tables_are_there_in_order() -> None:
     sections = analysis.build_sections(planted(), PUBLISHED, FACTS)
     numbers = [table.number for section in sections for table in section.items if table.number]
-    assert numbers == [f"4-{number}" for number in range(1, 21)]
+    chapter_3 = [f"3-{number}" for number in range(1, 10)]
+    assert numbers == [*chapter_3, "A-1", *(f"4-{number}" for number in range(1, 21))]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_published_points(tables: dict[str, Table]) -> None:
 
 
 def test_every_compared_cell_of_a_complete_study_is_compared(tables: dict[str, Table]) -> None:
-    for table in tables.values():
+    for table in (t for number, t in tables.items() if not number.startswith(("3-", "A-"))):
         for cell in cells_of(table):
             assert not cell.is_gap
             assert not cell.is_partial

@@ -325,7 +325,7 @@ def test_sweep_and_report_are_handed_on(
     seen: list[Any] = []
     sweep, report = ModuleType("hpcmoe.sweep"), ModuleType("hpcmoe.report")
     sweep.main = lambda argv: seen.append(argv) or 75  # type: ignore[attr-defined]
-    report.write_report = lambda *a: seen.append(a) or [Path("d/index.html")]  # type: ignore[attr-defined]
+    report.write_report = lambda *a, **k: seen.append(a) or [Path("d/index.html")]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hpcmoe.sweep", sweep)
     monkeypatch.setitem(sys.modules, "hpcmoe.report", report)
     assert cli.main(["sweep", "out.h5", "--json", "-h"]) == 75

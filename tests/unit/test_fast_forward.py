@@ -21,7 +21,9 @@ TOTALS = ("wall_ns", "gpu_ns", "comm_ns", "bottleneck_rank", "simulated_ns", "ev
 def mixed_keys() -> list[RunKey]:
     """Each model on each topology, the other factors rotating."""
     return [
-        RunKey(model, topology, STRATEGIES[(a + b) % 4], COLLECTIVES[(a + b // 2) % 2], NETWORKS[(2 * a + b) % 4])
+        RunKey(
+            model, topology, STRATEGIES[(a + b) % 4], COLLECTIVES[(a + b // 2) % 2], NETWORKS[(2 * a + b) % 4]
+        )
         for a, model in enumerate(MODELS)
         for b, topology in enumerate(TOPOLOGIES)
     ]
@@ -56,7 +58,11 @@ def test_most_layers_of_a_regular_run_are_added() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["flash/t1/tp2ep16/ring_direct/ib_cc0", "glm/t6/tp16ep2/dbt_direct/ib_cc0", "k3/t2/tp4ep8/ring_direct/roce_hpcc"],
+    [
+        "flash/t1/tp2ep16/ring_direct/ib_cc0",
+        "glm/t6/tp16ep2/dbt_direct/ib_cc0",
+        "k3/t2/tp4ep8/ring_direct/roce_hpcc",
+    ],
 )
 def test_records_with_their_copies_are_those_of_the_whole_run(key: str) -> None:
     fast, full = both_ways(key, tokens=128, layers=12)

@@ -1,16 +1,19 @@
 """The report on disk: a real results file in, HTML, Markdown and CSV out."""
 
 import csv
+import importlib
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import h5py
 import numpy as np
 import pytest
 
-from hpcmoe import analysis, report
+from hpcmoe import analysis, cli, report
 from hpcmoe.analysis.table import COUNT, FRACTION, INTEGER, RATIO, RELATIVE, SECONDS, TEXT, Cell, difference
 from hpcmoe.design import FACTORS, all_runs, select
 from hpcmoe.errors import InputError
@@ -18,6 +21,11 @@ from hpcmoe.reporting import Document, csv_tables, html, markdown, text
 from hpcmoe.store import layout
 
 VOID = {"meta", "input", "wbr", "br"}
+OUTWARD = r"https?:|@import|url\((?!#)|<link|<img|<iframe"
+"""What would make a page ask for something."""
+FIGURES = [
+    "3-1", *(f"A-{n}" for n in range(1, 7)), *(f"4-{n}" for n in range(1, 5)), "4-5", "4-6", "4-7"
+]  # fmt: skip
 HOSTILE = '<script>alert("x")</script> | a\nb'
 
 
@@ -94,19 +102,31 @@ class Page(HTMLParser):
 
 def test_write_report_makes_one_page_one_text_and_a_csv_per_table(results_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "report"
-    written = report.write_report(results_file, out)
+    written = report.write_report(results_file, out)  # the one test here that draws the figures
     assert written[:2] == [out / "index.html", out / "report.md"]
     names = {path.name for path in written[2:]}
-    assert {f"table-4-{number}.csv" for number in range(1, 21)} | {
-        "points.csv",
-        "runs.csv",
-        "failed.csv",
-    } <= names
+    tables = [*(f"4-{n}" for n in range(1, 21)), *(f"3-{n}" for n in range(1, 10)), "A-1"]
+    assert {f"table-{number}.csv" for number in tables} <= names
+    assert {"points.csv", "runs.csv", "failed.csv", "claims.csv", "claim-numbers.csv"} <= names
+    assert {f"figure-{number}.{kind}" for number in FIGURES for kind in ("png", "pdf")} <= names
     assert sorted(written) == sorted(path for path in out.rglob("*") if path.is_file())
+    page = Page((out / "index.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert {f"figure-{number}" for number in FIGURES} <= set(page.ids)
+    assert not re.search(OUTWARD, (out / "index.html").read_text(encoding="utf-8"))
+    files = {link for link in page.links if not link.startswith(("#", "data:"))}
+    assert [link for link in sorted(files) if not (out / link).is_file()] == []
+    assert f"![Figure {FIGURES[0]}." in (out / "report.md").read_text(encoding="utf-8")
+
+
+def write_report(results: Path, out: Path) -> list[Path]:
+    """A report without figures, which take seconds to draw."""
+    return report.write_report(results, out, with_figures=False)
 
 
 def test_the_report_of_a_real_file(results_file: Path, tmp_path: Path) -> None:
-    report.write_report(results_file, tmp_path / "report")
+    write_report(results_file, tmp_path / "report")
     shown = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "* tokens per rank: 4096" in shown
     assert "1 MoE layer of each model" in shown
@@ -126,38 +146,38 @@ def test_the_report_of_a_real_file(results_file: Path, tmp_path: Path) -> None:
 
 
 def test_two_reports_on_one_file_are_equal(results_file: Path, tmp_path: Path) -> None:
-    first = report.write_report(results_file, tmp_path / "a")
-    second = report.write_report(results_file, tmp_path / "b")
+    first = write_report(results_file, tmp_path / "a")
+    second = write_report(results_file, tmp_path / "b")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    again = report.write_report(results_file, tmp_path / "a")
+    again = write_report(results_file, tmp_path / "a")
     assert again == first
 
 
 def test_a_new_report_replaces_the_list_of_failed_runs(results_file: Path, tmp_path: Path) -> None:
-    report.write_report(results_file, tmp_path / "out")
+    write_report(results_file, tmp_path / "out")
     failed = tmp_path / "out" / "tables" / "failed.csv"
     assert len(failed.read_text(encoding="utf-8").splitlines()) == 2
     with h5py.File(results_file, "r+") as file:
         rows = file["/runs"][...]
         rows["status"][7] = 1
         file["/runs"][...] = rows
-    report.write_report(results_file, tmp_path / "out")
+    write_report(results_file, tmp_path / "out")
     assert failed.read_text(encoding="utf-8") == "run,error,remarks\n"
 
 
 def test_a_missing_or_foreign_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.h5"):
-        report.write_report(tmp_path / "none.h5", tmp_path / "out")
+        write_report(tmp_path / "none.h5", tmp_path / "out")
     (tmp_path / "text.h5").write_text("no")
     with pytest.raises(InputError, match=r"text\.h5"):
-        report.write_report(tmp_path / "text.h5", tmp_path / "out")
+        write_report(tmp_path / "text.h5", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(results_file: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(InputError, match=r"cannot make the report's folder"):
-        report.write_report(results_file, tmp_path / "out")
+        write_report(results_file, tmp_path / "out")
 
 
 def test_catalog_facts_agree_with_the_published_proxies() -> None:
@@ -189,7 +209,7 @@ def test_the_page_is_well_formed_and_its_links_resolve(hostile: Document) -> Non
 
 def test_the_page_requests_nothing(hostile: Document) -> None:
     source = html.render(hostile)
-    assert not re.search(r"https?:|@import|url\(|<link|<img|<iframe", source)
+    assert not re.search(OUTWARD, source)
     assert not {"src", "srcset", "background", "action"} & Page(source).names
     assert source.count("<script>") == 1
     assert "prefers-color-scheme: dark" in source
@@ -298,3 +318,45 @@ def test_published_values_keep_their_digits() -> None:
     assert text.published_text(SECONDS, 0.6721) == "0.6721"
     assert text.published_text(RATIO, 20.6) == "20.6"
     assert text.published_text(FRACTION, 0.956) == "95.6 %"
+
+
+# --- what the command line and the environment can do wrong ---------------------------------------
+
+
+def test_figures_without_matplotlib_say_what_to_install(
+    results_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.import_module
+
+    def without_matplotlib(name: str) -> ModuleType:
+        if name == "hpcmoe.figures.collection":
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", without_matplotlib)
+    assert cli.main(["report", str(results_file), "-o", str(tmp_path / "out")]) == 1
+    assert "pip install 'hpcmoe[figures]'" in capsys.readouterr().err
+    assert cli.main(["report", str(results_file), "-o", str(tmp_path / "out"), "--no-figures"]) == 0
+
+
+def test_runs_that_no_glob_matches_are_refused(results_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no finished run matches.*k3"):
+        report.write_report(results_file, tmp_path / "out", runs=["k3/*"], with_figures=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_themes_and_sorting_are_in_the_page(hostile: Document) -> None:
+    source = html.render(hostile)
+    assert 'id="theme"' in source
+    assert ":root[data-theme=dark]" in source
+    assert "prefers-color-scheme: dark" in source
+    values = re.findall(r'data-v="([^"]*)"', source)
+    assert len(values) > 1000
+    assert all(float(value) is not None for value in values)
+
+
+def test_a_run_with_a_page_is_linked(hostile: Document) -> None:
+    key = next(str(key) for key in select(["flash/t6/tp2ep16/ring_direct/ib_cc0"]))
+    linked = html.render(replace(hostile, pages={key: "runs/a.html"}))
+    assert linked.count('<a href="runs/a.html">') == 2  # the list of runs and the published points
+    assert '<a href="runs/a.html">' not in html.render(hostile)

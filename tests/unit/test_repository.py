@@ -15,8 +15,10 @@ LAYERS = (
     ("design", "topology", "model", "compute"),
     ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload"),
     ("scenario", "scenario_checks"),
+    ("isolation",),
     ("runner", "_native", "export"),
-    ("analysis", "inspect_run", "sweep"),
+    ("analysis", "inspect_run", "study", "sweep"),
+    ("figures",),
     ("report", "reporting"),
     ("cli", "commands"),
 )
@@ -24,9 +26,11 @@ LAYERS = (
 NEVER = {
     "runner": {"store"},
     "analysis": {"runner", "scenario", "sweep"},
-    "inspect_run": {"runner", "sweep"},
     "report": {"runner", "scenario", "sweep"},
     "reporting": {"runner", "scenario", "sweep", "store"},
+    "figures": {"runner", "scenario", "sweep", "store"},
+    "inspect_run": {"runner", "scenario", "sweep", "analysis"},
+    "study": {"runner", "scenario", "sweep"},
 }
 FLOOR = {name: floor for floor, names in enumerate(LAYERS) for name in names}
 LONGEST_FILE = 500

@@ -17,8 +17,9 @@ from hpcmoe import design
 from hpcmoe.errors import HpcmoeError, InputError
 from hpcmoe.store import merge as merge_module
 from hpcmoe.store import open_results, schema
+from hpcmoe.store.committed import needs_merge
 from hpcmoe.store.layout import FileSpec, RowMap, RunSpec, create, read_row_map
-from hpcmoe.store.merge import merge, needs_merge
+from hpcmoe.store.merge import merge
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.result import (
     RunTraces,
@@ -68,7 +69,11 @@ def store_rows(file: RowFile, run: int, version: int = 1) -> None:
 def store(path: Path, row_map: RowMap, run: int, version: int = 1) -> None:
     """What a worker does with a finished run."""
     traces = result_traces(
-        fake.fake_result(KEYS[run]), run, digest=digest_of(run, version), config=f'{{"run": {run}}}', keep=True
+        fake.fake_result(KEYS[run]),
+        run,
+        digest=digest_of(run, version),
+        config=f'{{"run": {run}}}',
+        keep=True,
     )
     write_spool(ResultPaths(path), str(KEYS[run]), traces, writer=0)
     with RowFile(path, row_map) as file:
@@ -358,18 +363,18 @@ class TestSpoolAndMerge:
     ) -> None:
         row_map = lay_out(path)
         store(path, row_map, 0)
-        real = merge_module._verify
+        real = merge_module._write_index
 
-        def damage_first(source: h5py.File, target: Path, checks: list[Any]) -> Any:
-            with h5py.File(target, "r+") as file:
-                rows = file[damaged][...]
-                rows["src"][2] += 1
-                file[damaged][...] = rows
-            return real(source, target, checks)
+        def damage_too(target: h5py.File, *rest: Any) -> None:
+            real(target, *rest)
+            rows = target[damaged][...]
+            rows["src"][2] += 1
+            target[damaged][...] = rows
 
-        monkeypatch.setattr(merge_module, "_verify", damage_first)
+        monkeypatch.setattr(merge_module, "_write_index", damage_too)
         before = path.read_bytes()
-        with pytest.raises(HpcmoeError, match=f"{damaged} does not read back as written"):
+        name = f"/traces of {KEYS[0]}" if "traces" in damaged else damaged
+        with pytest.raises(HpcmoeError, match=f"{name} does not read back as written"):
             merge(path)
         assert path.read_bytes() == before
         assert len(ResultPaths(path).spooled()) == 1

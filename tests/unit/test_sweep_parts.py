@@ -19,7 +19,7 @@ from hpcmoe.store.rows import RowFile
 from hpcmoe.sweep import comm, cost, scheduler, worker
 from hpcmoe.sweep.arguments import Options, parse
 from hpcmoe.sweep.plan import Plan, Task, make_plan, order_tasks
-from hpcmoe.sweep.scheduler import Leader, Report, follow
+from hpcmoe.sweep.scheduler import Leader, Report, follow, wait_for_exit
 from hpcmoe.sweep.signals import Stopped, StopRequest
 from hpcmoe.sweep.worker import Outcome, Worker
 
@@ -109,7 +109,7 @@ class TestPlan:
         _, tasks, remarks = plan_of(options, {"hpcmoe_version": "2"})
         assert remarks == ["the file was written by hpcmoe 1, this is 2: finished runs are done again"]
         assert [task.run for task in tasks] == [
-            task.run for task in order_tasks(plan.keys, [""] * 4, options, renewed=False)
+            task.run for task in order_tasks(map(Task, range(4)), plan.keys, options, renewed=False)
         ]
 
     @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ class TestPlan:
 
     def test_longest_first_then_run_order(self, options: Options) -> None:
         keys = design.all_runs()
-        tasks = order_tasks(keys, [""] * len(keys), options, renewed=False)
+        tasks = order_tasks(map(Task, range(len(keys))), keys, options, renewed=False)
         costs = [cost.predicted_cost(keys[task.run], options.tokens, None) for task in tasks]
         assert costs == sorted(costs, reverse=True)
         for (first, one), (second, other) in itertools.pairwise(zip(costs, tasks, strict=True)):
@@ -159,8 +159,8 @@ class TestPlan:
 
     def test_cost_scales(self) -> None:
         key = design.RunKey.parse("pro/t3/tp2ep16/ring_direct/ib_hpcc")
-        assert cost.predicted_cost(key, 8192, None) == pytest.approx(2 * cost.predicted_cost(key, 4096, None))
-        assert cost.predicted_cost(key, 4096, 2) == pytest.approx(2 * cost.predicted_cost(key, 4096, 1))
+        assert cost.packet_hops(key, 8192, None) == pytest.approx(2 * cost.packet_hops(key, 4096, None))
+        assert cost.packet_hops(key, 4096, 2) == pytest.approx(2 * cost.packet_hops(key, 4096, 1))
         assert cost.predicted_cost(key, 4096, 1) > 0
 
 
@@ -254,7 +254,7 @@ class TestWorker:
 class Mailbox:
     """Rank 0's end of a communicator whose other ranks are a script: messages come in given order."""
 
-    rank, library = 0, "test"
+    rank, library, mpi = 0, "test", None
 
     def __init__(self, size: int, requests: list[tuple[int, Report]]) -> None:
         self.size = size
@@ -268,6 +268,8 @@ class Mailbox:
         self.sent.append((rank, tag, value))
 
     def poll(self, tag: comm.Tag) -> tuple[int, Any] | None:
+        if tag is comm.Tag.ALIVE:
+            return None
         assert tag is comm.Tag.READY
         return self._requests.popleft() if self._requests else None
 
@@ -344,13 +346,16 @@ class TestScheduler:
                 assert (rank, tag) == (0, comm.Tag.READY)
                 self.reports.append(value)
 
-            def poll(self, tag: comm.Tag) -> tuple[int, Any]:
+            def poll(self, tag: comm.Tag) -> tuple[int, Any] | None:
+                if tag in (comm.Tag.ALIVE, comm.Tag.MERGE):
+                    return None
                 answer = self.answers.popleft()
                 assert tag is (comm.Tag.EXIT if answer == 3 else comm.Tag.TASK)
                 return 0, answer
 
         box, one = Rank0(), FakeWorker()
-        assert follow(box, one, StopRequest()) == 3  # type: ignore[arg-type]
+        follow(box, one, StopRequest())  # type: ignore[arg-type]
+        assert wait_for_exit(box, StopRequest()) == 3  # type: ignore[arg-type]
         assert one.done == [5, 7]
         assert [report.outcome and report.outcome.run for report in box.reports] == [None, 5, 7]
 

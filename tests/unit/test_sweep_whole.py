@@ -18,8 +18,9 @@ from hpcmoe.store import open_results
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.sweep import app, comm
 from hpcmoe.sweep.arguments import Options
+from hpcmoe.sweep.lock import exclusive
 from hpcmoe.sweep.progress import Progress, duration
-from hpcmoe.sweep.session import exclusive, record_session
+from hpcmoe.sweep.session import record_session
 from hpcmoe.sweep.signals import Stopped, StopRequest
 from hpcmoe.sweep.simulator import real_simulator
 from hpcmoe.sweep.worker import Outcome
@@ -178,7 +179,7 @@ class TestWhole:
             assert app.main(arguments, fake.fake_simulator()) == 1
         finally:
             del os.environ["FAKE_FAIL"]
-        assert app.main(arguments, fake.fake_simulator()) == 0
+        assert app.main([*arguments, "--retry-failed"], fake.fake_simulator()) == 0
         with open_results(options.file) as results:
             assert len(results.provenance()["sessions"]) == 2
             assert results.counts() == {"missing": 0, "ok": 4, "failed": 0}

@@ -1,0 +1,105 @@
+"""Arguments of the subcommands about sweeps and their files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+Command = Callable[[argparse._SubParsersAction, str, str, str], argparse.ArgumentParser]
+
+
+def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
+    """`command` adds one subcommand: (commands, name, 'module:function', help)."""
+    _add_plan(commands, command)
+    _add_file_commands(commands, command)
+    slurm = commands.add_parser(
+        "slurm", help="batch scripts for Slurm", description="Batch scripts for Slurm."
+    )
+    _add_slurm(slurm.add_subparsers(metavar="ACTION", required=True, parser_class=type(slurm)), command)
+
+
+def _add_plan(commands: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(
+        commands, "plan", "plan:plan", "predict what a sweep costs, and on how many ranks it pays"
+    )
+    parser.add_argument("results", metavar="FILE.h5", nargs="?", help="plan what this file lacks")
+    parser.add_argument(
+        "--select", metavar="GLOB", nargs="+", action="extend", help="runs (default: all 768)"
+    )
+    parser.add_argument(
+        "--tokens", type=_positive, default=4096, help="tokens per rank (default: %(default)s)"
+    )
+    parser.add_argument("--layers", type=_positive, help="MoE layers (default: all the model has)")
+    parser.add_argument(
+        "--ranks", type=_positive, metavar="N", nargs="+", help="show these numbers of ranks too"
+    )
+    _add_json(parser)
+
+
+def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(
+        commands, "status", "status:status", "tell how far a results file is, and who works on it"
+    )
+    parser.add_argument("results", metavar="FILE.h5")
+    _add_json(parser)
+    parser = command(
+        commands, "merge", "merge:merge", "take the traces of finished runs into the results file"
+    )
+    parser.add_argument("results", metavar="FILE.h5")
+    parser = command(
+        commands, "verify", "verify:verify", "check a results file and say which runs to do again"
+    )
+    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument(
+        "--reset", action="store_true", help="mark faulty runs as missing, for the next sweep"
+    )
+    _add_json(parser)
+
+
+def _add_slurm(actions: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(actions, "render", "slurm:render", "print a batch script")
+    _add_job(parser)
+    parser = command(actions, "submit", "slurm:submit", "submit a batch script")
+    _add_job(parser)
+    parser.add_argument("--script", metavar="FILE", help="where to keep the script (default: FILE.h5.sbatch)")
+    parser = command(actions, "status", "slurm:status", "tell what became of submitted jobs")
+    parser.add_argument("results", metavar="FILE.h5")
+    _add_json(parser)
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("results", metavar="FILE.h5", help="results file; an array adds the model to its name")
+    add("--kind", choices=("plain", "requeue", "array"), default="requeue", help="default: %(default)s")
+    add("--ranks", type=_positive, default=128, help="MPI ranks (default: %(default)s)")
+    add("--time", default="04:00:00", help="time limit (default: %(default)s)")
+    add("--mpi", choices=("pmi2", "pmix", "none"), help="srun --mpi (default: what fits mpi4py's MPI)")
+    add("--name", default="hpcmoe", help="job name (default: %(default)s)")
+    add("--python", default="python", help="the Python to run (default: %(default)s)")
+    add(
+        "--setup", metavar="LINE", action="append", default=[], help="shell line before the sweep; repeatable"
+    )
+    add(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="further sbatch option; repeatable",
+    )
+    add("--warning", type=_positive, default=120, metavar="SECONDS", help="before the limit (default: 120)")
+    add("--restarts", type=_positive, default=20, help="requeues at most (default: %(default)s)")
+    add("--sweep", metavar="ARGUMENTS", default="", help="arguments of the sweep, as one text: '--layers 1'")
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return value

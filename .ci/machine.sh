@@ -43,6 +43,7 @@ missing_packages() {
   for extra in "$@"; do
     case $extra in
       doctest-dev) [ -e /usr/include/doctest/doctest.h ] || echo doctest-dev ;;
+      libns3-dev) [ -e /usr/include/ns3/core-config.h ] || echo libns3-dev ;;
       libhdf5-openmpi-dev) ls /usr/lib/*/hdf5/openmpi/libhdf5.so >/dev/null 2>&1 || echo "$extra" ;;
       openmpi-bin) command -v mpiexec.openmpi >/dev/null || echo "$extra" ;;
       chromium) command -v chromium >/dev/null || echo "$extra" ;;

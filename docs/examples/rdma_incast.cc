@@ -28,7 +28,8 @@ void PrintFinished(ns3::Ptr<rdma::QueuePair> qp) {
 
 // A cable from a host to the switch, which reaches that host through it.
 void Connect(ns3::Ptr<rdma::Host> host, ns3::Ptr<rdma::Switch> fabric, std::uint32_t id, ns3::DataRate rate) {
-  const auto link = ns3::CreateObjectWithAttributes<rdma::Link>("Delay", ns3::TimeValue(ns3::MicroSeconds(1)));
+  const auto link =
+      ns3::CreateObjectWithAttributes<rdma::Link>("Delay", ns3::TimeValue(ns3::MicroSeconds(1)));
   const auto card = ns3::CreateObjectWithAttributes<rdma::HostPort>("DataRate", ns3::DataRateValue(rate));
   const auto port = ns3::CreateObjectWithAttributes<rdma::SwitchPort>("DataRate", ns3::DataRateValue(rate));
   link->Attach(card);
@@ -68,7 +69,7 @@ int main(int argc, char* argv[]) {
     hosts[id]->Send(request);
   }
   ns3::Simulator::Run();
-  std::cout << fabric->GetPort(0)->GetCounters(ns3::Simulator::Now()).marks << " marks, " << fabric->GetPausesSent()
-            << " pauses, " << fabric->GetDrops() << " drops\n";
+  std::cout << fabric->GetPort(0)->GetCounters(ns3::Simulator::Now()).marks << " marks, "
+            << fabric->GetPausesSent() << " pauses, " << fabric->GetDrops() << " drops\n";
   ns3::Simulator::Destroy();
 }

@@ -23,7 +23,9 @@ def crosscheck(arguments: argparse.Namespace) -> int:
     keys = design.select(arguments.select) if arguments.select else default_keys()
     different = 0
     for key in keys:
-        scenario = scenario_from_key(key, tokens=arguments.tokens, layers=arguments.layers, overrides=overrides)
+        scenario = scenario_from_key(
+            key, tokens=arguments.tokens, layers=arguments.layers, overrides=overrides
+        )
         lines = list(compare(scenario))
         print("\n".join(lines), flush=True)
         different += len(lines) > 1
@@ -55,7 +57,8 @@ def compare(scenario: Scenario) -> Iterator[str]:
 
     # Every layer is simulated on both, so that every flow has a row.
     results = [
-        runner.run(scenario, fast_forward=False, record_queues=False, backend=name) for name in runner.BACKENDS
+        runner.run(scenario, fast_forward=False, record_queues=False, backend=name)
+        for name in runner.BACKENDS
     ]
     first, second = results
     details = list(divergence(first, second))

@@ -22,7 +22,9 @@ from h5py import h5d, h5p, h5s, h5t
 
 from hpcmoe.errors import InputError
 from hpcmoe.store import schema
+from hpcmoe.store.guarded import guarded_file
 from hpcmoe.store.paths import ResultPaths, publish
+from hpcmoe.store.trouble import discard, storing
 
 
 @dataclass(frozen=True)
@@ -142,15 +144,24 @@ def create_fixed_table(file: h5py.File, table: schema.Table, rows: np.ndarray) -
 def create(path: str | os.PathLike[str], spec: FileSpec) -> RowMap:
     """Lay out `path` for `spec` under a temporary name, then give it its name."""
     paths = ResultPaths(Path(path))
-    with h5py.File(paths.layout_temporary, "w", locking=False) as file:
+    try:
+        with storing(paths.file, "nothing was changed"):
+            _write_layout(paths.layout_temporary, spec)
+            row_map = read_row_map(paths.layout_temporary)
+            publish(paths.layout_temporary, paths.file)
+    except BaseException:
+        discard(paths.layout_temporary)
+        raise
+    return row_map
+
+
+def _write_layout(path: Path, spec: FileSpec) -> None:
+    with guarded_file(path, "w") as file:
         file.attrs.update(spec.root_attributes())
         tables = initial_tables(spec)
         for table in schema.FIXED_TABLES:
             create_fixed_table(file, table, tables[table.path])
         file["/provenance"].attrs.update(spec.provenance)
-    row_map = read_row_map(paths.layout_temporary)
-    publish(paths.layout_temporary, paths.file)
-    return row_map
 
 
 def stored_factors(file: h5py.File) -> dict[str, tuple[str, ...]]:

@@ -4,14 +4,16 @@ The file that a sweep has filled is never changed by HDF5. A complete new one is
 it (rows copied, traces in run-key order), closed, opened again and compared, and only then takes
 the old one's name; the spool goes last. A kill at any point leaves either file whole, and the
 spool for as long as it is needed.
+
+With parallel HDF5 every rank writes, and reads back, the traces of its share of the runs; the datasets
+have their final size before, so where a run's rows go does not depend on who writes them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +22,20 @@ import h5py
 import numpy as np
 
 from hpcmoe.errors import HpcmoeError
-from hpcmoe.store import schema
+from hpcmoe.store import parallel, schema
+from hpcmoe.store.committed import CONFIG_GROUP, SESSIONS, CommittedTraces, TraceSource, read_sessions
+from hpcmoe.store.guarded import guarded_file
 from hpcmoe.store.layout import create_fixed_table, stored_factors
 from hpcmoe.store.paths import ResultPaths, publish
 from hpcmoe.store.result import RunTraces, traces_checksum
-from hpcmoe.store.spool import read_spool, remove_spool
+from hpcmoe.store.spool import remove_spool
+from hpcmoe.store.trouble import discard, storing
 
 CHUNK_BYTES = 1 << 19
 COMPRESSION_LEVEL = 4
-CONFIG_GROUP = "/config"
-SESSIONS = "/provenance/sessions"
+UNTOUCHED = (
+    "the results file and its spool are as they were; make room, then 'hpcmoe merge', or the same sweep again"
+)
 
 
 @dataclass(frozen=True)
@@ -40,60 +46,103 @@ class MergeReport:
     rows: Mapping[str, int]
 
 
-def has_traces(source: h5py.File, paths: ResultPaths) -> np.ndarray:
-    """Per run, whether what belongs to its row (same digest) is in the spool or in the file."""
-    runs = source[schema.RUNS.path][...]
-    return _in_file(source, runs) | _in_spool(paths, runs)
+@dataclass(frozen=True)
+class _Written:
+    """What the rank that wrote a run's traces knows of them."""
+
+    number: int
+    digest: str
+    config: str
+    checksum: int
 
 
-def needs_merge(path: Path) -> bool:
-    """Whether the spool holds anything of a finished run that the file does not have yet."""
-    with h5py.File(path, "r", locking=False) as source:
-        runs = source[schema.RUNS.path][...]
-        known = runs["status"] != schema.STATUS["missing"]
-        return bool(np.any(known & _in_spool(ResultPaths(path), runs) & ~_in_file(source, runs)))
+def merge(
+    path: str | os.PathLike[str],
+    software: Mapping[str, Any] | None = None,
+    *,
+    on_run: Callable[[], None] = lambda: None,
+    comm: Any = None,
+) -> MergeReport:
+    """Write the spool of `path` into it. `software` replaces root attributes (version, commit);
+    `on_run` is called after each run, for signs of life. With `comm` (mpi4py, h5py with MPI) this is
+    rank 0's part, and all other ranks call take_part.
 
-
-def merge(path: str | os.PathLike[str], software: Mapping[str, Any] | None = None) -> MergeReport:
-    """Write the spool of `path` into it. `software` replaces root attributes (version, commit).
-
-    Raises HpcmoeError when the new file does not read back as written; nothing is removed then.
+    Raises HpcmoeError when the new file does not read back as written, StorageError when it cannot be
+    written; nothing is removed then.
     """
     paths = ResultPaths(Path(path))
-    with h5py.File(paths.file, "r", locking=False) as source:
-        with h5py.File(paths.commit_temporary, "w", locking=False) as target:
-            _copy_fixed(source, target, software or {})
-            _write_sessions(source, target, paths)
-            checks = _write_traces(source, target, paths)
-        report = _verify(source, paths.commit_temporary, checks)
-    publish(paths.commit_temporary, paths.file)
+    try:
+        with (
+            storing(paths.commit_temporary, UNTOUCHED),
+            h5py.File(paths.file, "r", locking=False) as source,
+        ):
+            report = _rebuild(source, paths, software or {}, on_run, comm)
+            publish(paths.commit_temporary, paths.file)
+    except BaseException:
+        discard(paths.commit_temporary)
+        raise
     remove_spool(paths)
     return report
 
 
-@dataclass(frozen=True)
-class _Check:
-    """Expected checksum of one run's traces, and whether they came from the spool."""
-
-    spooled: bool
-    crc: Mapping[str, int]
-
-
-def _in_file(source: h5py.File, runs: np.ndarray) -> np.ndarray:
-    if schema.TRACE_INDEX.path not in source:
-        return np.zeros(len(runs), bool)
-    index = source[schema.TRACE_INDEX.path][...]
-    same = (index["digest"] == runs["digest"]) & (index["status"] == runs["status"])
-    return same & (index["digest"] != b"")
+def take_part(path: str | os.PathLike[str], comm: Any) -> None:
+    """What every rank but 0 does in a merge through parallel HDF5."""
+    paths = ResultPaths(Path(path))
+    with storing(paths.commit_temporary, UNTOUCHED), h5py.File(paths.file, "r", locking=False) as source:
+        traces = TraceSource(source, paths)
+        index = comm.bcast(None)
+        comm.gather(_write_share(paths.commit_temporary, traces, index, lambda: None, comm))
+        comm.barrier()
+        comm.gather(_wrong_runs(paths.commit_temporary, traces, comm, lambda: None))
 
 
-def _in_spool(paths: ResultPaths, runs: np.ndarray) -> np.ndarray:
-    spooled = paths.spooled()
-    return np.array([_spool_of(paths, run) in spooled for run in runs], bool)
+def _rebuild(
+    source: h5py.File, paths: ResultPaths, software: Mapping[str, Any], on_run: Callable[[], None], comm: Any
+) -> MergeReport:
+    traces, new = TraceSource(source, paths), paths.commit_temporary
+    index = _index_of(traces)
+    with guarded_file(new, "w") as target:
+        _copy_fixed(source, target, software)
+        _write_sessions(source, target, paths)
+        for name, table in schema.VARIABLE_TABLES.items():
+            _create_trace(target, table, int(index[f"{name}_count"].sum()))
+    written = _gathered(comm, _shared(comm, index), lambda i: _write_share(new, traces, i, on_run, comm))
+    with guarded_file(new, "r+") as target:
+        _write_index(target, traces, index, written)
+    if comm is not None:
+        comm.barrier()
+    wrong = _gathered(comm, None, lambda _: _wrong_runs(new, traces, comm, on_run))
+    _check_read_back(source, new, wrong)
+    rows = {name: int(index[f"{name}_count"].sum()) for name in schema.VARIABLE_TABLES}
+    return MergeReport(int(np.sum(traces.spooled)), rows)
 
 
-def _spool_of(paths: ResultPaths, run: np.void) -> Path:
-    return paths.spool_file(run["key"].decode(), run["digest"].decode())
+def _shared(comm: Any, value: Any) -> Any:
+    return value if comm is None else comm.bcast(value)
+
+
+def _gathered(comm: Any, argument: Any, work: Callable[[Any], list[Any]]) -> list[Any]:
+    """`work` of all ranks, one after the other."""
+    own = work(argument)
+    return own if comm is None else [item for part in comm.gather(own) for item in part]
+
+
+def _share(count: int, comm: Any) -> range:
+    """Runs that this rank handles: all, or a part of them side by side."""
+    if comm is None:
+        return range(count)
+    return range(comm.rank * count // comm.size, (comm.rank + 1) * count // comm.size)
+
+
+def _index_of(traces: TraceSource) -> np.ndarray:
+    """/traces/index with offsets and counts; the rest is known when the traces were read."""
+    index = np.zeros(len(traces.runs), schema.dtype(schema.TRACE_INDEX))
+    counts = [traces.counts(number) for number in range(len(index))]
+    for name in schema.VARIABLE_TABLES:
+        column = np.array([count[name] for count in counts], "<u8")
+        index[f"{name}_count"] = column
+        index[f"{name}_offset"] = np.cumsum(column) - column
+    return index
 
 
 def _copy_fixed(source: h5py.File, target: h5py.File, software: Mapping[str, Any]) -> None:
@@ -113,116 +162,90 @@ def _write_sessions(source: h5py.File, target: h5py.File, paths: ResultPaths) ->
     target[SESSIONS] = _text_scalar(json.dumps(sessions, indent=1))
 
 
-def read_sessions(source: h5py.File) -> list[dict[str, Any]]:
-    """Sessions recorded in a file by earlier merges."""
-    return json.loads(source[SESSIONS][()].decode()) if SESSIONS in source else []
-
-
 def _text_scalar(text: str) -> np.ndarray:
     data = text.encode()
     return np.array(data, h5py.string_dtype("utf-8", max(len(data), 1)))
 
 
-def _load(
-    source: h5py.File, paths: ResultPaths, number: int, run: np.void, spooled: bool, stored: bool
-) -> RunTraces | None:
-    if run["status"] == schema.STATUS["missing"]:
-        return None
-    if spooled:
-        return read_spool(_spool_of(paths, run))
-    return stored_traces(source, number, run["key"].decode()) if stored else None
-
-
-def stored_traces(
-    source: h5py.File, number: int, key: str, kinds: tuple[str, ...] = schema.TRACE_KINDS
-) -> RunTraces:
-    """Committed traces of run `number`; kinds not named come back empty."""
-    index = source[schema.TRACE_INDEX.path][number]
-    names = (*kinds, "repeats")
-    arrays = {name: source[schema.VARIABLE_TABLES[name].path][_rows(index, name)] for name in names}
-    config = source[f"{CONFIG_GROUP}/{key}"][()].decode()
-    return RunTraces(index["digest"].decode(), config, **arrays)
-
-
-def _rows(index: np.ndarray, kind: str) -> slice:
-    start = int(index[f"{kind}_offset"])
-    return slice(start, start + int(index[f"{kind}_count"]))
-
-
-def _all_traces(source: h5py.File, paths: ResultPaths) -> Iterator[tuple[int, str, bool, RunTraces | None]]:
-    """Run by run in file order: number, key, whether from the spool, traces (None: no such)."""
-    runs = source[schema.RUNS.path][...]
-    in_file, in_spool = _in_file(source, runs), _in_spool(paths, runs)
-    for number, run in enumerate(runs):
-        fresh = bool(in_spool[number] and not in_file[number])
-        traces = _load(source, paths, number, run, fresh, bool(in_file[number]))
-        yield number, run["key"].decode(), fresh, traces
-
-
-def _write_traces(source: h5py.File, target: h5py.File, paths: ResultPaths) -> list[_Check]:
-    datasets = {name: _create_trace(target, table) for name, table in schema.VARIABLE_TABLES.items()}
-    target.create_group(CONFIG_GROUP)
-    status = source[schema.RUNS.path]["status"]
-    index = np.zeros(len(status), schema.dtype(schema.TRACE_INDEX))
-    checks = []
-    for number, key, spooled, traces in _all_traces(source, paths):
-        crc = {}
-        for name, dataset in datasets.items():
-            rows = np.zeros(0) if traces is None else getattr(traces, name)
-            index[number][f"{name}_offset"] = _append(dataset, rows)
-            index[number][f"{name}_count"] = len(rows)
-            crc[name] = zlib.crc32(rows.tobytes())
-        if traces is not None:
-            index[number]["digest"] = traces.digest.encode()
-            index[number]["status"] = status[number]
-            index[number]["checksum"] = traces_checksum(traces)
-            target[f"{CONFIG_GROUP}/{key}"] = _text_scalar(traces.config)
-        checks.append(_Check(spooled and traces is not None, crc))
-    target[schema.TRACE_INDEX.path] = index
-    schema.describe(target[schema.TRACE_INDEX.path], schema.TRACE_INDEX)
-    return checks
-
-
-def _create_trace(target: h5py.File, table: schema.Table) -> h5py.Dataset:
+def _create_trace(target: h5py.File, table: schema.Table, count: int) -> None:
     row_type = schema.dtype(table)
     dataset = target.create_dataset(
         table.path,
-        shape=(0,),
+        shape=(count,),
         maxshape=(None,),
         dtype=row_type,
-        chunks=(CHUNK_BYTES // row_type.itemsize,),
+        chunks=(max(1, CHUNK_BYTES // row_type.itemsize),),
         compression="gzip",
         compression_opts=COMPRESSION_LEVEL,
         shuffle=True,
     )
     schema.describe(dataset, table)
-    return dataset
 
 
-def _append(dataset: h5py.Dataset, rows: np.ndarray) -> int:
-    """Add rows at the end; returns the number of the first."""
-    start = int(dataset.shape[0])
-    if len(rows):
-        dataset.resize((start + len(rows),))
-        dataset[start:] = rows
-    return start
+def _write_share(
+    path: Path, traces: TraceSource, index: np.ndarray, on_run: Callable[[], None], comm: Any
+) -> list[_Written]:
+    """Write the traces of this rank's runs into the new file; every rank takes as many steps."""
+    own = _share(len(index), comm)
+    steps = len(own) if comm is None else max(comm.allgather(len(own)))
+    written = []
+    with parallel.open_shared(path, comm) as target:
+        tables = {name: target[table.path] for name, table in schema.VARIABLE_TABLES.items()}
+        for step in range(steps):
+            found = None
+            if step < len(own) and (found := traces.load(own[step])) is not None:
+                config, crc = found.config, traces_checksum(found)
+                written.append(_Written(own[step], found.digest, config, crc))
+            for name, start, rows in _pieces(found, index, own, step):
+                parallel.write_rows(tables[name], start, rows, comm)
+            on_run()
+    return written
 
 
-def _verify(source: h5py.File, path: Path, checks: list[_Check]) -> MergeReport:
-    """Read the new file back and compare it with what was to be written."""
+def _pieces(
+    found: RunTraces | None, index: np.ndarray, own: range, step: int
+) -> Iterator[tuple[str, int, np.ndarray]]:
+    """(table, first row, rows) for each table, rows being empty where there is nothing to write."""
+    for name, table in schema.VARIABLE_TABLES.items():
+        if found is None:
+            yield name, 0, np.zeros(0, schema.dtype(table))
+        else:
+            yield name, int(index[own[step]][f"{name}_offset"]), getattr(found, name)
+
+
+def _write_index(target: h5py.File, traces: TraceSource, index: np.ndarray, written: list[_Written]) -> None:
+    group = target.create_group(CONFIG_GROUP)
+    for run in written:
+        row = index[run.number]
+        row["digest"], row["checksum"] = run.digest.encode(), run.checksum
+        row["status"] = traces.runs["status"][run.number]
+        group[traces.key(run.number)] = _text_scalar(run.config)
+    target[schema.TRACE_INDEX.path] = index
+    schema.describe(target[schema.TRACE_INDEX.path], schema.TRACE_INDEX)
+
+
+def _wrong_runs(path: Path, traces: TraceSource, comm: Any, on_run: Callable[[], None]) -> list[int]:
+    """Runs of this rank's share whose traces do not read back from `path` with what they were read from."""
+    wrong = []
+    with h5py.File(path, "r", locking=False) as target:
+        committed = CommittedTraces(target)
+        for number in _share(len(traces.runs), comm):
+            expected = traces.load(number)
+            if expected is not None:
+                found = committed.load(number, traces.key(number))
+                if traces_checksum(found) != traces_checksum(expected):
+                    wrong.append(number)
+            on_run()
+    return wrong
+
+
+def _check_read_back(source: h5py.File, path: Path, wrong: list[int]) -> None:
     with h5py.File(path, "r", locking=False) as target:
         for table in schema.FIXED_TABLES:
             if source[table.path][...].tobytes() != target[table.path][...].tobytes():
                 raise _verify_error(path, table.path)
-        index = target[schema.TRACE_INDEX.path][...]
-        rows = {}
-        for name, table in schema.VARIABLE_TABLES.items():
-            dataset = target[table.path]
-            rows[name] = int(dataset.shape[0])
-            for number, check in enumerate(checks):
-                if zlib.crc32(dataset[_rows(index[number], name)].tobytes()) != check.crc[name]:
-                    raise _verify_error(path, dataset.name)
-    return MergeReport(sum(check.spooled for check in checks), rows)
+        if wrong:
+            raise _verify_error(path, f"/traces of {source[schema.RUNS.path]['key'][wrong[0]].decode()}")
 
 
 def _verify_error(path: Path, dataset: str) -> HpcmoeError:

@@ -29,6 +29,10 @@ class ResultPaths:
         return self.file.with_name(f"{TEMPORARY_PREFIX}commit-{self.file.name}")
 
     @property
+    def temporaries(self) -> tuple[Path, Path]:
+        return (self.layout_temporary, self.commit_temporary)
+
+    @property
     def spool(self) -> Path:
         """Folder of what finished runs leave until they are committed."""
         return self.file.with_name(self.file.name + ".spool")

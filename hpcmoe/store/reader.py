@@ -14,8 +14,8 @@ import numpy as np
 
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.store import schema
+from hpcmoe.store.committed import CommittedTraces, read_sessions
 from hpcmoe.store.layout import stored_factors
-from hpcmoe.store.merge import CONFIG_GROUP, read_sessions, stored_traces
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.repeats import expand
 from hpcmoe.store.result import RunTraces
@@ -44,6 +44,7 @@ class Results:
         self._file = open_checked(self.path)
         self.attrs: dict[str, Any] = {name: _plain(value) for name, value in self._file.attrs.items()}
         self.design: dict[str, Any] = json.loads(self.attrs["design"])
+        self._committed: CommittedTraces | None = None
         self.runs = self._read_runs()
         self._numbers = {key: number for number, key in enumerate(self.runs["key"].tolist())}
 
@@ -60,6 +61,7 @@ class Results:
         return f"<Results {str(self.path)!r}: {counts}>"
 
     def close(self) -> None:
+        self._committed = None
         self._file.close()
 
     def refresh(self) -> None:
@@ -118,10 +120,10 @@ class Results:
         spooled = ResultPaths(self.path).spool_file(key, digest)
         if spooled.exists():
             return read_spool(spooled, kinds)
-        if f"{CONFIG_GROUP}/{key}" in self._file:
-            index = self._file[schema.TRACE_INDEX.path][number]
+        if self._committed is not None:
+            index = self._committed.index[number]
             if (index["digest"].decode(), index["status"]) == (digest, schema.STATUS[row["status"]]):
-                return stored_traces(self._file, number, key, kinds)
+                return self._committed.load(number, key, kinds)
         raise InputError(
             f"neither the file nor its spool has traces of this run (status {row['status']}); "
             "run the sweep again to complete it",
@@ -159,6 +161,7 @@ class Results:
         return number
 
     def _read_runs(self) -> np.ndarray:
+        self._committed = CommittedTraces(self._file) if schema.TRACE_INDEX.path in self._file else None
         return _decoded(schema.RUNS, self._file[schema.RUNS.path][...], stored_factors(self._file))
 
 

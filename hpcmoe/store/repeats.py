@@ -38,8 +38,8 @@ def blocks(traces: RunTraces, kind: str) -> Iterator[np.ndarray]:
 
 def expand(traces: RunTraces) -> RunTraces:
     """The traces with every copy written out, and no repeats."""
-    written = {kind: np.concatenate(list(blocks(traces, kind))) for kind in schema.TRACE_KINDS}
-    return replace(traces, **written, repeats=traces.repeats[:0])
+    fct, qlen, pfc = (np.concatenate(list(blocks(traces, kind))) for kind in schema.TRACE_KINDS)
+    return replace(traces, fct=fct, qlen=qlen, pfc=pfc, repeats=traces.repeats[:0])
 
 
 def expanded_count(traces: RunTraces, kind: str) -> int:

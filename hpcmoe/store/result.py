@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,8 +60,8 @@ class RunRows:
     provenance: np.ndarray
 
 
-def _empty(table: schema.Table) -> Any:
-    return field(default_factory=lambda: np.zeros(0, schema.dtype(table)))
+def _empty(table: schema.Table) -> Callable[[], np.ndarray]:
+    return partial(np.zeros, 0, schema.dtype(table))
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,10 @@ class RunTraces:
 
     digest: str
     config: str
-    fct: np.ndarray = _empty(schema.FCT)
-    qlen: np.ndarray = _empty(schema.QLEN)
-    pfc: np.ndarray = _empty(schema.PFC)
-    repeats: np.ndarray = _empty(schema.REPEATS)
+    fct: np.ndarray = field(default_factory=_empty(schema.FCT))
+    qlen: np.ndarray = field(default_factory=_empty(schema.QLEN))
+    pfc: np.ndarray = field(default_factory=_empty(schema.PFC))
+    repeats: np.ndarray = field(default_factory=_empty(schema.REPEATS))
 
 
 def traces_checksum(traces: RunTraces) -> int:
@@ -143,7 +144,9 @@ def result_traces(result: RunResultLike, run: int, *, digest: str, config: str, 
 
 def _stored_names(repeats: np.ndarray) -> np.ndarray:
     """The simulator's repeats under the column names of /traces/repeats."""
-    columns = {f"{own}_{end}": f"{kind}_{end}" for kind, own in SIMULATOR_NAMES.items() for end in ("begin", "end")}
+    columns = {
+        f"{own}_{end}": f"{kind}_{end}" for kind, own in SIMULATOR_NAMES.items() for end in ("begin", "end")
+    }
     names = [columns.get(name, name) for name in repeats.dtype.names or ()]
     kinds = [repeats.dtype[position] for position in range(len(names))]
     renamed = np.zeros(len(repeats), list(zip(names, kinds, strict=True)))

@@ -86,13 +86,23 @@ RUNS = Table(
         _c("layers", "<u4", "1", "model layers the results stand for"),
         _c("layers_simulated", "<u4", "1", "layers simulated packet by packet"),
         _c("layers_added", "<u4", "1", "equal layers added by fast-forward"),
-        _c("quiet_moments", "<u8", "1", "times all ranks computed on an empty network; 0: nothing can be added"),
+        _c(
+            "quiet_moments",
+            "<u8",
+            "1",
+            "times all ranks computed on an empty network; 0: nothing can be added",
+        ),
         _c("rank_offset", "<u8", "rows", "first row of this run in /ranks"),
         _c("rank_count", "<u4", "rows", "rows of this run in /ranks"),
         _c("link_offset", "<u8", "rows", "first row of this run in /links"),
         _c("link_count", "<u4", "rows", "rows of this run in /links"),
         _c("digest", f"utf8:{DIGEST_BYTES}", "", "SHA-256 of the scenario and the simulator version"),
-        _c("checksum", "<u4", "", "CRC-32 of this row with status and checksum 0, then the run's /ranks and /links"),
+        _c(
+            "checksum",
+            "<u4",
+            "",
+            "CRC-32 of this row with status and checksum 0, then the run's /ranks and /links",
+        ),
         _c("error", f"utf8:{ERROR_BYTES}", "", "why the run failed, cut to fit; empty when it did not"),
     ),
 )
@@ -195,7 +205,12 @@ TRACE_INDEX = Table(
         _c("pfc_count", "<u8", "rows", "rows of this run in /traces/pfc"),
         _c("repeats_offset", "<u8", "rows", "first row of this run in /traces/repeats"),
         _c("repeats_count", "<u8", "rows", "rows of this run in /traces/repeats"),
-        _c("checksum", "<u4", "", "CRC-32 of the run's rows of fct, qlen, pfc, repeats, then of its /config text"),
+        _c(
+            "checksum",
+            "<u4",
+            "",
+            "CRC-32 of the run's rows of fct, qlen, pfc, repeats, then of its /config text",
+        ),
     ),
 )
 
@@ -204,7 +219,12 @@ REPEATS = Table(
     "one stretch of trace rows that stands for itself and for copies, in order within a run",
     (
         _c("run", "<u4", "", "row in /runs"),
-        _c("fct_begin", "<u8", "rows", "first row of the stretch, counted from the run's first in /traces/fct"),
+        _c(
+            "fct_begin",
+            "<u8",
+            "rows",
+            "first row of the stretch, counted from the run's first in /traces/fct",
+        ),
         _c("fct_end", "<u8", "rows", "row after the stretch, counted alike"),
         _c("qlen_begin", "<u8", "rows", "the same for /traces/qlen"),
         _c("qlen_end", "<u8", "rows", "the same for /traces/qlen"),

@@ -6,11 +6,15 @@ renamed. It goes only after the results file that took it over was read back (me
 
 from __future__ import annotations
 
+import contextlib
 import os
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from hpcmoe.errors import HpcmoeError
 from hpcmoe.store import schema
 from hpcmoe.store.paths import ResultPaths, sync_folder
 from hpcmoe.store.result import RunTraces
@@ -45,16 +49,41 @@ def _write(path: Path, traces: RunTraces) -> None:
 
 
 def read_spool(path: Path, kinds: tuple[str, ...] = schema.TRACE_KINDS) -> RunTraces:
-    """Read a spool file; only the trace kinds named are loaded, the others come back empty."""
-    with np.load(path, allow_pickle=False) as archive:
+    """Read a spool file; only the trace kinds named are loaded, the others come back empty.
+
+    Raises HpcmoeError when it is damaged.
+    """
+    with _intact(path), open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*kinds, "repeats")}
         digest, config = (archive[name].tobytes().decode() for name in ("digest", "config"))
         return RunTraces(digest, config, **arrays)
 
 
+@contextlib.contextmanager
+def _intact(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+        raise HpcmoeError(
+            f"{path}: damaged ({error}); remove it, and the same sweep does this run again"
+        ) from error
+
+
+def spooled_counts(path: Path) -> dict[str, int]:
+    """Rows of each table in a spool file; only the heads of the arrays are read."""
+    counts = {}
+    with _intact(path), zipfile.ZipFile(path) as archive:
+        for name in schema.VARIABLE_TABLES:
+            with archive.open(f"{name}.npy") as stream:
+                np.lib.format.read_magic(stream)
+                shape, _, _ = np.lib.format.read_array_header_1_0(stream)
+                counts[name] = int(shape[0])
+    return counts
+
+
 def clear_leftovers(paths: ResultPaths) -> int:
     """Remove what killed ranks did not finish; returns how many files that were."""
-    leftovers = paths.spool_leftovers()
+    leftovers = [*paths.spool_leftovers(), *filter(Path.exists, paths.temporaries)]
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)

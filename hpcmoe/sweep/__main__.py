@@ -2,7 +2,7 @@
 
 import sys
 
-from hpcmoe.sweep.app import main
+from hpcmoe.sweep import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(process_ends=True))

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from hpcmoe.errors import HpcmoeError
-from hpcmoe.store.merge import merge, needs_merge
+from hpcmoe.store.committed import needs_merge
+from hpcmoe.store.merge import merge, take_part
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.spool import clear_leftovers, remove_spool
 from hpcmoe.store.trouble import StorageError, reason
-from hpcmoe.sweep.access import open_rows
+from hpcmoe.sweep.access import open_rows, uses_parallel_hdf5
 from hpcmoe.sweep.arguments import Options, parse
 from hpcmoe.sweep.comm import Comm, Tag, connect
 from hpcmoe.sweep.cost import predicted_cost
@@ -39,8 +40,18 @@ LOST_RANK_EXIT_CODE = 1
 SHOWN_FAILURES = 20
 
 
-def main(argv: Sequence[str] | None = None, simulator: Simulator | None = None) -> int:
-    """Run a sweep on all ranks; returns the exit code, the same on each."""
+def main(
+    argv: Sequence[str] | None = None, simulator: Simulator | None = None, *, process_ends: bool = False
+) -> int:
+    """Run a sweep on all ranks; returns the exit code, the same on each.
+
+    With `process_ends` a stop signal that comes when all is done no longer changes the exit code.
+    """
+    with StopRequest(process_ends=process_ends) as stop:
+        return _connected(argv, simulator or real_simulator(), stop)
+
+
+def _connected(argv: Sequence[str] | None, simulator: Simulator, stop: StopRequest) -> int:
     try:
         comm = connect()
     except HpcmoeError as error:
@@ -48,7 +59,7 @@ def main(argv: Sequence[str] | None = None, simulator: Simulator | None = None) 
             print_error(error)
         return error.exit_code
     try:
-        return _sweep(comm, argv, simulator or real_simulator())
+        return _sweep(comm, argv, simulator, stop)
     except BaseException as error:
         code = error.exit_code if isinstance(error, HpcmoeError) else 1
         if isinstance(error, HpcmoeError):
@@ -73,18 +84,17 @@ def _first_process() -> bool:
     return all(os.environ.get(name, "0") == "0" for name in names)
 
 
-def _sweep(comm: Comm, argv: Sequence[str] | None, simulator: Simulator) -> int:
-    with StopRequest() as stop:
-        if comm.rank == 0:
-            return _Lead(comm, simulator, stop).run(argv)
-        plan = comm.broadcast(None)
-        if isinstance(plan, int):
-            return plan
-        stop.deadline_unix_s = plan.deadline_unix_s
-        patience_s = plan.options.patience_s
-        with open_rows(plan, comm) as rows:
-            follow(comm, Worker(plan, simulator, rows, comm.rank, comm.size), stop, patience_s)
-        return wait_for_exit(comm, stop, patience_s)
+def _sweep(comm: Comm, argv: Sequence[str] | None, simulator: Simulator, stop: StopRequest) -> int:
+    if comm.rank == 0:
+        return _Lead(comm, simulator, stop).run(argv)
+    plan = comm.broadcast(None)
+    if isinstance(plan, int):
+        return plan
+    stop.deadline_unix_s = plan.deadline_unix_s
+    patience_s = plan.options.patience_s
+    with open_rows(plan, comm) as rows:
+        follow(comm, Worker(plan, simulator, rows, comm.rank, comm.size), stop, patience_s)
+    return wait_for_exit(comm, stop, patience_s, lambda: take_part(plan.options.file, comm.mpi))
 
 
 class _Lead:
@@ -114,6 +124,7 @@ class _Lead:
         return code
 
     def _prepare(self, options: Options, held: ExitStack) -> tuple[Plan, list[Task]]:
+        uses_parallel_hdf5(options.io, self._comm)  # says so if it was asked for in vain
         session = describe_session(self._comm)
         paths = ResultPaths(options.file)
         before = held.enter_context(exclusive(paths))
@@ -126,9 +137,7 @@ class _Lead:
         except OSError as error:
             raise StorageError(f"{error.filename or options.file}: cannot write: {reason(error)}") from error
         record_session(paths, session)
-        self._costs = {
-            t.run: predicted_cost(plan.keys[t.run], options.tokens, options.layers) for t in tasks
-        }
+        self._costs = {t.run: predicted_cost(plan.keys[t.run], options.tokens, options.layers) for t in tasks}
         self._live = LiveFile(paths)
         self._progress = Progress(
             self._costs,
@@ -233,11 +242,20 @@ class _Lead:
 
     def _merge(self, plan: Plan) -> None:
         if needs_merge(plan.options.file):
-            merge(plan.options.file, software(), on_run=self._sign_of_life())
+            comm = self._comm.mpi if self._shared_merge(plan) else None
+            merge(plan.options.file, software(), on_run=self._sign_of_life(plan), comm=comm)
         else:
             remove_spool(plan.paths)  # what it holds is in the file already, or belongs to older inputs
 
-    def _sign_of_life(self) -> Heartbeat:
+    def _shared_merge(self, plan: Plan) -> bool:
+        """Whether every rank takes part; asks them to."""
+        if self._leader.lost or not uses_parallel_hdf5(plan.options.io, self._comm):
+            return False
+        for rank in range(1, self._comm.size):
+            self._comm.send(None, rank, Tag.MERGE)
+        return True
+
+    def _sign_of_life(self, plan: Plan) -> Heartbeat:
         """Tells the ranks that wait for the exit code that a long merge goes on."""
 
         def tell_all() -> None:
@@ -245,7 +263,7 @@ class _Lead:
                 if rank not in self._leader.lost:
                     self._comm.send(None, rank, Tag.ALIVE)
 
-        return Heartbeat(tell_all)
+        return Heartbeat(tell_all, plan.options.patience_s)
 
     def _summary(self, plan: Plan) -> str:
         counts = self._progress.counts

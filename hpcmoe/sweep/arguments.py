@@ -29,6 +29,7 @@ class Options:
     json_lines: bool = False
     io: str = "auto"
     patience_s: float = 300.0
+    backend: str = "native"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
         dest="report_every_s",
         help="time between progress lines when not on a terminal (default: %(default)s)",
     )
+    _add_backend(parser)
     _add_running(parser)
     return parser
 
@@ -112,6 +114,15 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend",
+        choices=("native", "ns3"),
+        default="native",
+        help="who simulates the network: this program's engine (default) or ns-3, where it is built in",
+    )
+
+
 def parse(argv: Sequence[str] | None) -> Options:
     """Options of a command line. Raises SystemExit for --help and usage errors, InputError otherwise."""
     found = parser().parse_args(argv)
@@ -133,6 +144,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         found.json_lines,
         found.io,
         found.patience_s,
+        found.backend,
     )
 
 

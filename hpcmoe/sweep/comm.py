@@ -25,6 +25,8 @@ class Tag(IntEnum):
     """Rank 0 to worker: a Task, or None to stop."""
     EXIT = 3
     """Rank 0 to worker, after the last TASK: the exit code."""
+    MERGE = 5
+    """Rank 0 to worker, after the last TASK: take part in the merge."""
     ALIVE = 4
     """Either way: nothing but a sign of life, from whoever is busy while the other waits."""
 
@@ -71,15 +73,13 @@ class MpiComm:
     """The world communicator of mpi4py."""
 
     def __init__(self) -> None:
-        import mpi4py
-
-        mpi4py.rc(threads=False)
-        from mpi4py import MPI
-
+        MPI = _mpi_not_started()
+        if not MPI.Is_initialized():
+            MPI.Init()
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self.rank: int = self._world.rank
         self.size: int = self._world.size
-        self.library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+        self.library = _first_line(MPI.Get_library_version())
 
     @property
     def mpi(self) -> Any:
@@ -103,6 +103,20 @@ class MpiComm:
         """End all ranks now."""
         sys.stderr.flush()
         self._world.Abort(code)
+
+
+def _mpi_not_started() -> Any:
+    """mpi4py.MPI, imported without starting MPI."""
+    import mpi4py
+
+    mpi4py.rc(threads=False, initialize=False, finalize=True)
+    from mpi4py import MPI
+
+    return MPI
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].strip("\0 ")
 
 
 class Backoff:
@@ -150,6 +164,34 @@ def connect(environment: Mapping[str, str] = os.environ) -> Comm:
             missing = error
     _check_size(comm, environment, missing)
     return comm
+
+
+PLUGINS = (("Open MPI", "pmix"), ("MPICH", "pmi2"), ("MVAPICH", "pmi2"), ("Intel", "pmi2"))
+"""srun's --mpi by a word in the name of the MPI library."""
+
+
+def srun_plugin(library: str) -> str:
+    """The --mpi that fits an MPI library, '' when unknown."""
+    return next((plugin for mark, plugin in PLUGINS if mark in library), "")
+
+
+def warn_of_plugin(environment: Mapping[str, str] = os.environ) -> None:
+    """Say which srun --mpi would fit before MPI starts: with the wrong one it may not come back."""
+    if "SLURM_STEP_ID" not in environment or environment.get("SLURM_PROCID") != "0":
+        return
+    if "PMI_SIZE" in environment and "SLURM_MPI_TYPE" not in environment:
+        return  # started by mpiexec inside the allocation
+    try:
+        library = _first_line(_mpi_not_started().Get_library_version())
+    except (ImportError, RuntimeError):
+        return  # connect says what is missing
+    given, fitting = environment.get("SLURM_MPI_TYPE", "none"), srun_plugin(library)
+    if fitting and not given.startswith(fitting):
+        print(
+            f"hpcmoe: srun was given --mpi={given}; this MPI ({library}) usually wants --mpi={fitting}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _check_size(comm: Comm, environment: Mapping[str, str], missing: Exception | None) -> None:

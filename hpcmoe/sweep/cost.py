@@ -1,27 +1,112 @@
-"""Predicts how long a run takes, relative to others. Orders the work and scales the time left."""
+"""Predicts the CPU seconds of a run from its key. Orders the work, scales the time left, feeds `hpcmoe plan`.
+
+    seconds = base_s + hops / hops_per_second * product of the fitted factors
+
+`hops` counts packet-hops: payload bytes of all collectives over the packet payload, times the mean number
+of links between the ranks that talk, times two for the ACK that comes back. A ring or tree all-reduce of V
+bytes over TP ranks moves 2 (TP - 1) V bytes in all, an all-to-all (EP - 1) V per group of EP ranks with V the
+bytes of one rank. The factors correct for what the count leaves out: controllers, pauses, uneven paths, and
+layers that fast-forward adds instead of simulating. There is one factor per level of each term; a term is a
+factor of the design or several together. benchmarks/fit_cost.py fits them to the recorded seconds of a
+results file and writes cost.json.
+"""
 
 from __future__ import annotations
 
-from hpcmoe.design import RunKey
+import json
+from collections import deque
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
 
-# Guesses from traffic volume, links on the path and timer work; only their order matters much.
-_MODEL = {"flash": 1.0, "k3": 3.0, "glm": 2.8, "pro": 2.5}
-_TOPOLOGY = {"t1": 1.0, "t2": 1.2, "t3": 1.5, "t4": 0.9, "t5": 0.9, "t6": 0.7}
-_STRATEGY = {"tp2ep16": 1.0, "tp4ep8": 1.2, "tp8ep4": 1.5, "tp16ep2": 1.8}
-_NETWORK = {"ib_cc0": 1.0, "ib_hpcc": 1.3, "roce_hpcc": 1.3, "roce_dcqcn": 1.2}
-_STUDY_TOKENS = 4096
-_TYPICAL_LAYERS = 60
+from hpcmoe import topology
+from hpcmoe.design import RunKey
+from hpcmoe.model import Model, load_model
+
+PAYLOAD_BYTES = 1000
+BYTES_PER_ELEMENT = 2
+RANKS = 32
+TERMS = (
+    ("model",),
+    ("topology",),
+    ("strategy",),
+    ("collective",),
+    ("network",),
+    ("model", "collective"),
+    ("topology", "network"),
+    ("strategy", "collective"),
+)
+"""Sets of design factors that have a fitted factor per combination of their levels."""
 
 
 def predicted_cost(key: RunKey, tokens: int, layers: int | None) -> float:
-    """Cost of a run in units of a plain run of the smallest model; names not known here count 1."""
-    factors = (
-        _MODEL.get(key.model, 1.0),
-        _TOPOLOGY.get(key.topology, 1.0),
-        _STRATEGY.get(key.strategy, 1.0),
-        _NETWORK.get(key.network, 1.0),
+    """CPU seconds of a run. `layers` counts MoE layers, None for all."""
+    fitted = coefficients()
+    seconds = packet_hops(key, tokens, layers) / fitted["hops_per_second"]
+    for name in term_names(key):
+        seconds *= fitted["factors"].get(name, 1.0)
+    return float(fitted["base_s"]) + seconds
+
+
+@cache
+def coefficients() -> dict[str, Any]:
+    """What benchmarks/fit_cost.py wrote: base_s, hops_per_second, factors (term -> number)."""
+    text = (resources.files("hpcmoe.sweep") / "cost.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def term_names(key: RunKey) -> list[str]:
+    """Names of the factors that apply to a run, e.g. 'model=k3' or 'model=k3,collective=ring_direct'."""
+    return [",".join(f"{factor}={getattr(key, factor)}" for factor in term) for term in TERMS]
+
+
+@cache
+def packet_hops(key: RunKey, tokens: int, layers: int | None) -> float:
+    """Packets and ACKs times links of a run with every layer simulated."""
+    model = _model(key.model)
+    moe = min(layers or model.moe_layers, model.moe_layers)
+    reduces = model.all_reduces_per_layer * (moe + model.dense_layers)
+    reduce_bytes = tokens * model.all_reduce_width * BYTES_PER_ELEMENT
+    exchange_bytes = tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // key.ep
+    groups_tp, groups_ep = RANKS // key.tp, RANKS // key.ep
+    reduced = reduces * groups_tp * 2 * (key.tp - 1) * reduce_bytes * _links_apart(key.topology, key.tp, 1)
+    exchanged = (
+        2 * moe * groups_ep * (key.ep - 1) * exchange_bytes * _links_apart(key.topology, key.ep, key.tp)
     )
-    cost = tokens / _STUDY_TOKENS * (1.0 if layers is None else layers / _TYPICAL_LAYERS)
-    for factor in factors:
-        cost *= factor
-    return cost
+    return 2 * (reduced + exchanged) / PAYLOAD_BYTES
+
+
+@cache
+def _model(name: str) -> Model:
+    return load_model(name)
+
+
+@cache
+def _links_apart(topology_name: str, size: int, stride: int) -> float:
+    """Mean number of links between two ranks of a group of `size` ranks `stride` apart."""
+    distances = _distances(topology_name)
+    first = [start for start in range(RANKS) if start // stride % size == 0]
+    groups = [[start + stride * i for i in range(size)] for start in first]
+    pairs = [(a, b) for group in groups for a in group for b in group if a != b]
+    return sum(distances[a][b] for a, b in pairs) / max(len(pairs), 1)
+
+
+@cache
+def _distances(topology_name: str) -> list[Mapping[int, int]]:
+    """Links between every two hosts."""
+    built = topology.build(topology_name, external_delay_ns=1)
+    return [_distances_from(host, built.neighbors) for host in range(built.hosts)]
+
+
+def _distances_from(start: int, neighbors: Any) -> dict[int, int]:
+    found = {start: 0}
+    waiting = deque([start])
+    while waiting:
+        node = waiting.popleft()
+        for other in neighbors[node]:
+            if other not in found:
+                found[other] = found[node] + 1
+                waiting.append(other)
+    return found

@@ -14,8 +14,8 @@ import numpy as np
 from hpcmoe import design
 from hpcmoe.errors import InputError
 from hpcmoe.store import schema
+from hpcmoe.store.committed import has_traces
 from hpcmoe.store.layout import FileSpec, RowMap, RunSpec, create, read_row_map
-from hpcmoe.store.merge import has_traces
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
 from hpcmoe.sweep.arguments import Options

@@ -5,6 +5,7 @@ READY Report(outcome of the last task) ->
                                        <- TASK Task, or None when there is no more
 ALIVE, now and then during a task      ->
 ... repeated until None ...
+                                       <- MERGE, where ranks merge together
                                        <- ALIVE, now and then during the merge
                                        <- EXIT code, after the merge
 
@@ -34,6 +35,7 @@ PATIENCE_S = 300.0
 STOP_GRACE_S = 60.0
 """The same once a stop was asked for: the job is about to be killed anyway."""
 BEAT_S = 5.0
+LOST_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Leader:
         self._pace = Pace()
         self.assignments = {rank: _assigned(None) for rank in range(comm.size)}
         self._waiting_for = set(range(1, comm.size))
+        self._looked_s = time.monotonic()
         self.lost: set[int] = set()
         self.trouble = ""
 
@@ -107,7 +110,7 @@ class Leader:
         while (sign := self._comm.poll(Tag.ALIVE)) is not None:
             self.assignments[sign[0]].heard_s = time.monotonic()
             answered += 1
-        if not answered:
+        if time.monotonic() - self._looked_s > LOST_EVERY_S:
             self._look_for_lost()
         return answered
 
@@ -167,7 +170,7 @@ class Leader:
         self._stop.check(rest_s)
 
     def _look_for_lost(self) -> None:
-        now_s = time.monotonic()
+        self._looked_s = now_s = time.monotonic()
         patience_s = min(STOP_GRACE_S, self._patience_s) if self._stop.asked else self._patience_s
         for rank in sorted(self._waiting_for):
             assignment = self.assignments[rank]
@@ -191,14 +194,22 @@ def follow(comm: Comm, worker: Worker, stop: StopRequest, patience_s: float = PA
         task = wait_for(comm, Tag.TASK, _Patience(stop, patience_s))
         if task is None:
             return
-        report = _execute(comm, worker, task, stop)
+        report = _execute(worker, task, stop, Heartbeat(lambda: comm.send(None, 0, Tag.ALIVE), patience_s))
 
 
-def wait_for_exit(comm: Comm, stop: StopRequest, patience_s: float = PATIENCE_S) -> int:
-    """The exit code of the sweep, when rank 0 has it."""
+def wait_for_exit(
+    comm: Comm,
+    stop: StopRequest,
+    patience_s: float = PATIENCE_S,
+    take_part: Callable[[], None] = lambda: None,
+) -> int:
+    """The exit code of the sweep, when rank 0 has it; takes part in the merge when asked to."""
     patience = _Patience(stop, patience_s)
 
     def still_there() -> None:
+        if comm.poll(Tag.MERGE) is not None:
+            take_part()
+            patience.reset()
         if comm.poll(Tag.ALIVE) is not None:
             patience.reset()
         patience()
@@ -206,8 +217,7 @@ def wait_for_exit(comm: Comm, stop: StopRequest, patience_s: float = PATIENCE_S)
     return int(wait_for(comm, Tag.EXIT, still_there))
 
 
-def _execute(comm: Comm, worker: Worker, task: Task, stop: StopRequest) -> Report:
-    beat = Heartbeat(lambda: comm.send(None, 0, Tag.ALIVE))
+def _execute(worker: Worker, task: Task, stop: StopRequest, beat: Heartbeat) -> Report:
     watch = Stopwatch()
 
     def progress(_info: Any) -> None:
@@ -224,16 +234,16 @@ def _execute(comm: Comm, worker: Worker, task: Task, stop: StopRequest) -> Repor
 
 
 class Heartbeat:
-    """Calls `send` at most every BEAT_S."""
+    """Calls `send` at most every BEAT_S, and four times within the patience of who listens."""
 
-    def __init__(self, send: Callable[[], None]) -> None:
-        self._send = send
-        self._next_s = time.monotonic() + BEAT_S
+    def __init__(self, send: Callable[[], None], patience_s: float = PATIENCE_S) -> None:
+        self._send, self._interval_s = send, min(BEAT_S, patience_s / 4)
+        self._next_s = time.monotonic() + self._interval_s
 
     def __call__(self) -> None:
         if time.monotonic() >= self._next_s:
             self._send()
-            self._next_s = time.monotonic() + BEAT_S
+            self._next_s = time.monotonic() + self._interval_s
 
 
 class _Patience:

@@ -26,12 +26,14 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Remembers the first stop signal, and when the time is up. The same signal again gets its default action.
+    """Remembers the first stop signal, and when time is up. The same signal again gets its default action.
 
-    `deadline_unix_s` is when the last byte has to be on disk: the time limit less a reserve.
+    `deadline_unix_s` is when the last byte has to be on disk: the time limit less a reserve. At the end
+    handlers are as before, or with `process_ends` the signals are ignored: nothing is left to stop.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, *, process_ends: bool = False) -> None:
+        self._process_ends = process_ends
         self.signal: int | None = None
         self.deadline_unix_s = math.inf
         self._clock = clock
@@ -44,7 +46,7 @@ class StopRequest:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if self._process_ends else handler)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.request(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -43,13 +44,38 @@ def real_simulator() -> Simulator:
 def _scenario(key: RunKey, options: Options) -> ScenarioLike:
     from hpcmoe.scenario import scenario_from_key
 
-    return scenario_from_key(key, tokens=options.tokens, layers=options.layers, overrides=options.overrides)
+    made = scenario_from_key(key, tokens=options.tokens, layers=options.layers, overrides=options.overrides)
+    return made if options.backend == "native" else OnBackend(made, options.backend)
+
+
+@dataclass(frozen=True)
+class OnBackend:
+    """A scenario for another backend than the usual one: its results are kept apart."""
+
+    scenario: ScenarioLike
+    backend: str
+
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.backend} {self.scenario.digest()}".encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.scenario.to_json(), "backend": self.backend}
 
 
 def _run(scenario: Any, progress: ProgressCallback, record: bool) -> RunResultLike:
     from hpcmoe.runner import run
 
-    return run(scenario, progress=progress, record_flows=record, record_pauses=record, record_queues=record)
+    backend = "native"
+    if isinstance(scenario, OnBackend):
+        scenario, backend = scenario.scenario, scenario.backend
+    return run(
+        scenario,
+        progress=progress,
+        record_flows=record,
+        record_pauses=record,
+        record_queues=record,
+        backend=backend,
+    )
 
 
 def _shape(key: RunKey) -> tuple[int, int]:

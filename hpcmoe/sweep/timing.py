@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hpcmoe.errors import InputError
 
@@ -20,25 +21,51 @@ def parse_time_limit_s(text: str) -> float:
     """Seconds of a time limit as Slurm writes it. Raises InputError."""
     match = _TEXT.match(text.strip())
     parts = [int(part) for part in match["parts"].split(":")] if match else []
+    seconds = 0
+    units: tuple[int, ...] = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}.get(len(parts), ())
     if match and match["days"]:
         seconds = 86400 * int(match["days"])
         units = (3600, 60, 1)
-    else:
-        seconds = 0
-        units = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}.get(len(parts), ())
     seconds += sum(unit * part for unit, part in zip(units, parts, strict=False))
     if not seconds:
         raise InputError("bad time limit", field="--time-limit", value=text, allowed=_FORMS)
     return float(seconds)
 
 
-def deadline_unix_s(limit_s: float | None, environment: Mapping[str, str], now_unix_s: float) -> float:
-    """When work has to be on disk: --time-limit, else the end of the Slurm job, less a reserve; else never."""
+def deadline_unix_s(
+    limit_s: float | None,
+    environment: Mapping[str, str],
+    now_unix_s: float,
+    ask_slurm: Callable[[str], str] | None = None,
+) -> float:
+    """When work has to be on disk: --time-limit, or the end of the Slurm job, less a reserve; else never."""
     end = environment.get("SLURM_JOB_END_TIME", "")
-    if limit_s is None and not end.isdigit():
+    if limit_s is None and end.isdigit():
+        limit_s = float(end) - now_unix_s
+    if limit_s is None and "SLURM_JOB_ID" in environment:
+        limit_s = _slurm_time_left_s((ask_slurm or slurm_time_left)(environment["SLURM_JOB_ID"]))
+    if limit_s is None:
         return math.inf
-    end_s = now_unix_s + limit_s if limit_s is not None else float(end)
+    end_s = now_unix_s + limit_s
     return end_s - min(RESERVE_S, max(0.0, 0.1 * (end_s - now_unix_s)))
+
+
+def slurm_time_left(job: str) -> str:
+    """What squeue says of a job's time left; '' when it says nothing. Before 23.02 no variable tells."""
+    try:
+        command = ["squeue", "--noheader", f"--jobs={job}", "--format=%L"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _slurm_time_left_s(text: str) -> float | None:
+    """None for an unlimited job and for what is no time."""
+    lines = text.split()
+    try:
+        return parse_time_limit_s(lines[0]) if lines else None
+    except InputError:
+        return None
 
 
 class Pace:

@@ -3,11 +3,15 @@
 Run it like `python -m hpcmoe.sweep`. The environment makes it misbehave:
 
     FAKE_SECONDS   wall time of each run (default 0)
+    FAKE_SLICE     time between two calls of the progress callback (default 0.01)
     FAKE_FAIL      shell pattern of keys whose run raises SimulationError
     FAKE_CRASH     shell pattern of keys whose run raises an unexpected error
     FAKE_KILL      shell pattern of keys during whose run the process kills itself with SIGKILL
     FAKE_VERSION   part of the digest, as the simulator's version would be
-    FAKE_LOG       file that gets a line for every run started: key and process id
+    FAKE_DONE      file that gets the same line when a run is stored
+    FAKE_PIDS      folder in which each rank leaves its process id
+    FAKE_SHOW_IO   print how this rank writes rows
+    FAKE_LOG       file that gets a line for every run started: key, process id and Unix time
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +31,11 @@ import numpy as np
 from hpcmoe.design import RunKey
 from hpcmoe.errors import InputError, SimulationError
 from hpcmoe.store import schema
-from hpcmoe.sweep import main
+from hpcmoe.sweep import app, main
 from hpcmoe.sweep.arguments import Options
+from hpcmoe.sweep.plan import Task
 from hpcmoe.sweep.simulator import ProgressCallback, Simulator
+from hpcmoe.sweep.worker import Outcome, Worker
 
 RANKS = 4
 LAYERS = 3
@@ -107,7 +114,8 @@ REPEAT_COLUMNS = tuple(
 def fake_result(key: RunKey) -> FakeResult:
     random = np.random.default_rng(int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], "little"))
     flows, queues, pauses = (int(value) for value in random.integers(3, 300, 3))
-    ranks, links = _ranks(random), random_rows(schema.LINKS, link_rows(key), random)
+    sent = _flows(flows, random)
+    ranks, links = _ranks(random, sent), random_rows(schema.LINKS, link_rows(key), random)
     links["ecn_marks"] = random.integers(0, 1000, len(links))
     links["data_packets"], links["ack_packets"] = random.integers(0, 10**6, (2, len(links)))
     slowest = int(np.argmax(ranks["wall_ns"]))
@@ -116,7 +124,7 @@ def fake_result(key: RunKey) -> FakeResult:
         slowest,
         ranks,
         links,
-        _flows(flows, random),
+        sent,
         random_rows(schema.QLEN, queues, random),
         random_rows(schema.PFC, pauses, random),
         np.array([(1, flows - 1, 0, pauses, 2, 2, 2, 10**6, 1, 6)], list(REPEAT_COLUMNS)),
@@ -125,11 +133,15 @@ def fake_result(key: RunKey) -> FakeResult:
     )
 
 
-def _ranks(random: np.random.Generator) -> np.ndarray:
+def _ranks(random: np.random.Generator, flows: np.ndarray) -> np.ndarray:
+    """Rows of ranks that sent the flows, the repeated ones three times."""
     ranks = random_rows(schema.RANKS, RANKS, random)
     ranks["rank"] = range(RANKS)
     ranks["finished"] = 1
-    ranks["bytes_received"] = np.roll(ranks["bytes_sent"], 1)
+    all_flows = np.concatenate([flows, flows[1:-1], flows[1:-1]])
+    for column, end in (("bytes_sent", "src"), ("bytes_received", "dst")):
+        ranks[column] = 0
+        np.add.at(ranks[column], all_flows[end], all_flows["bytes"])
     return ranks
 
 
@@ -147,11 +159,12 @@ def run(scenario: FakeScenario, progress: ProgressCallback, record: bool) -> Fak
     key = scenario.key
     if "FAKE_LOG" in os.environ:
         with open(os.environ["FAKE_LOG"], "a") as log:
-            log.write(f"{key} {os.getpid()}\n")
+            log.write(f"{key} {os.getpid()} {time.time()}\n")
     end_s = time.monotonic() + float(os.environ.get("FAKE_SECONDS", "0"))
+    slice_s = float(os.environ.get("FAKE_SLICE", "0.01"))
     progress(None)
-    while time.monotonic() < end_s:
-        time.sleep(0.01)
+    while (left_s := end_s - time.monotonic()) > 0:
+        time.sleep(min(slice_s, left_s))
         progress(None)
     if _matches("FAKE_KILL", key):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -172,5 +185,45 @@ def fake_simulator() -> Simulator:
     return Simulator(scenario, run, lambda key: (RANKS, link_rows(key)))
 
 
+def show_io() -> None:
+    """Let every rank say which RowWriter it opens."""
+    real = app.open_rows
+
+    def shown(plan: Any, comm: Any) -> Any:
+        rows = real(plan, comm)
+        print(f"rows are written by {type(rows).__name__}", flush=True)
+        return rows
+
+    app.open_rows = shown
+
+
+def log_finished(log: str) -> None:
+    """Let a rank say when a run is finished: stored, and about to be reported."""
+    real = Worker.execute
+
+    def logged(self: Worker, task: Task, progress: ProgressCallback) -> Outcome:
+        outcome = real(self, task, progress)
+        if outcome.state == "ok":
+            with open(log, "a") as stream:
+                stream.write(f"{self._plan.keys[task.run]} {os.getpid()} {time.time()}\n")
+        return outcome
+
+    Worker.execute = logged
+
+
+def log_process(folder: str) -> None:
+    names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+    rank = next((os.environ[name] for name in names if name in os.environ), "0")
+    temporary = Path(folder).parent / f"pid-{rank}"
+    temporary.write_text(str(os.getpid()))
+    temporary.rename(Path(folder) / rank)
+
+
 if __name__ == "__main__":
-    sys.exit(main(simulator=fake_simulator()))
+    if "FAKE_SHOW_IO" in os.environ:
+        show_io()
+    if "FAKE_DONE" in os.environ:
+        log_finished(os.environ["FAKE_DONE"])
+    if "FAKE_PIDS" in os.environ:
+        log_process(os.environ["FAKE_PIDS"])
+    sys.exit(main(simulator=fake_simulator(), process_ends=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -12,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+
+from hpcmoe.errors import InputError
+from hpcmoe.store import open_results
 
 FAKE_SWEEP = Path(__file__).with_name("fake_sweep.py")
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +35,11 @@ def environment(**extra: str) -> dict[str, str]:
     # The fake sweep is a script: its own folder is on the path then, the checkout's root is not.
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     kept |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    kept |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    kept |= {
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    kept |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
     return kept | extra
 
 
@@ -41,16 +49,19 @@ def command(ranks: int, *arguments: str | Path, program: tuple[str, ...] = (str(
     return [*launcher, sys.executable, *program, *map(str, arguments)]
 
 
-def start(ranks: int, *arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
-    """Start a fake sweep and return at once."""
-    return subprocess.Popen(
-        command(ranks, *arguments),
-        env=environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+def start(
+    ranks: int, *arguments: str | Path, stderr: str | None = None, **variables: str
+) -> subprocess.Popen[str]:
+    """Start a fake sweep and return at once. Both outputs come together, unless `stderr` names a file."""
+    with open(stderr, "w") if stderr else contextlib.nullcontext(subprocess.STDOUT) as errors:
+        return subprocess.Popen(
+            command(ranks, *arguments),
+            env=environment(**variables),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
 
 
 def sweep(ranks: int, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -83,6 +94,15 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0
         time.sleep(0.02)
 
 
+def finished(path: Path) -> set[str]:
+    """Keys stored as ok; none while the file does not exist."""
+    try:
+        with open_results(path) as results:
+            return set(results.runs["key"][results.runs["status"] == "ok"].tolist())
+    except InputError:
+        return set()
+
+
 def logged(log: Path) -> list[str]:
     """Keys of the runs started, from FAKE_LOG."""
     return [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
@@ -90,4 +110,5 @@ def logged(log: Path) -> list[str]:
 
 def logged_processes(log: Path) -> set[int]:
     """Ids of the processes that started a run, from FAKE_LOG."""
-    return {int(line.split()[1]) for line in log.read_text().splitlines() if " " in line}
+    lines = log.read_text().splitlines() if log.exists() else []
+    return {int(line.split()[1]) for line in lines if " " in line}

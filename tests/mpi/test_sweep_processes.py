@@ -37,15 +37,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def finished(path: Path) -> set[str]:
-    """Keys stored as ok; none while the file does not exist."""
-    try:
-        with open_results(path) as results:
-            return set(results.runs["key"][results.runs["status"] == "ok"].tolist())
-    except InputError:
-        return set()
-
-
 def assert_complete(path: Path, reference: Path) -> None:
     assert tools.datasets(path) == tools.datasets(reference)
     assert sorted(item.name for item in path.parent.iterdir() if "tmp" in item.name) == []
@@ -58,7 +49,7 @@ def test_same_bytes_for_any_number_of_ranks(ranks: int, reference: Path, tmp_pat
     done = tools.sweep(ranks, path, *SELECT, FAKE_LOG=str(log), FAKE_SECONDS="0.02")
     assert done.returncode == 0, done.stdout
     assert_complete(path, reference)
-    assert Counter(tools.logged(log)) == Counter(finished(path))
+    assert Counter(tools.logged(log)) == Counter(tools.finished(path))
     with open_results(path) as results:
         assert len(set(results.provenance()["runs"]["rank"].tolist())) == max(ranks, 1)
         assert results.provenance()["ranks"] == max(ranks, 1)
@@ -69,11 +60,11 @@ def test_same_bytes_for_any_number_of_ranks(ranks: int, reference: Path, tmp_pat
 def test_killed_sweep_loses_only_runs_in_flight(ranks: int, reference: Path, tmp_path: Path) -> None:
     path, log, log_again = tmp_path / "study.h5", tmp_path / "log", tmp_path / "again"
     with tools.start(ranks, path, *SELECT, FAKE_LOG=str(log), FAKE_SECONDS="0.1") as process:
-        tools.wait_until(lambda: len(finished(path)) >= 10, "10 finished runs")
+        tools.wait_until(lambda: len(tools.finished(path)) >= 10, "10 finished runs")
         for number in {*tools.logged_processes(log), process.pid}:
             os.kill(number, signal.SIGKILL)
         process.communicate(timeout=tools.TIMEOUT_S)
-    survived, started = finished(path), Counter(tools.logged(log))
+    survived, started = tools.finished(path), Counter(tools.logged(log))
     assert 10 <= len(survived) < RUNS
     assert len(started) - len(survived) <= max(ranks, 1)
     with open_results(path) as results:
@@ -92,7 +83,7 @@ def test_rank_that_dies_leaves_the_others_rows(ranks: int, reference: Path, tmp_
     fatal = "glm/t6/tp2ep16/dbt_direct/ib_hpcc"
     done = tools.sweep(ranks, path, *SELECT, FAKE_KILL=fatal, FAKE_SECONDS="0.02")
     assert done.returncode != 0
-    survived = finished(path)
+    survived = tools.finished(path)
     assert fatal not in survived
     assert len(survived) > 20
     again = tools.sweep(0, path, *SELECT)
@@ -115,7 +106,7 @@ def test_failed_run_is_recorded_and_the_sweep_goes_on(ranks: int, tmp_path: Path
     crashed = "glm/t4/tp2ep16/dbt_direct/ib_cc0"
     assert errors.pop(crashed) == "ZeroDivisionError: an unexpected error"
     assert all("ranks 3 and 5 are stuck in an ünusual place" in error for error in errors.values())
-    assert "5 run(s) failed; the same command tries them again:" in done.stdout
+    assert "5 run(s) failed; --retry-failed tries them again:" in done.stdout
     assert f"  {crashed}: ZeroDivisionError" in done.stdout
     assert f"of {max(ranks, 1)} on " in done.stdout  # the traceback's head: rank, size and host
     assert "raise ZeroDivisionError" in done.stdout
@@ -131,10 +122,16 @@ def test_failed_file_is_the_same_for_any_number_of_ranks(ranks: int, tmp_path: P
 
 
 @pytest.mark.parametrize("ranks", [PLAIN, LAUNCHES[2]])
-def test_failed_runs_are_tried_again(ranks: int, reference: Path, tmp_path: Path) -> None:
+def test_failed_runs_stay_failed_until_asked(ranks: int, reference: Path, tmp_path: Path) -> None:
     path, log = tmp_path / "study.h5", tmp_path / "log"
     assert tools.sweep(0, path, *SELECT, FAKE_FAIL="glm/t3/*").returncode == 1
-    done = tools.sweep(ranks, path, *SELECT, FAKE_LOG=str(log))
+    before = path.read_bytes()
+    kept = tools.sweep(ranks, path, *SELECT, FAKE_LOG=str(log))
+    assert kept.returncode == 1
+    assert "0 runs done, 40 kept, 8 failed" in kept.stdout
+    assert kept.stdout.count("stuck in an ünusual place") == 8
+    assert (path.read_bytes(), tools.logged(log)) == (before, [])
+    done = tools.sweep(ranks, path, *SELECT, "--retry-failed", FAKE_LOG=str(log))
     assert done.returncode == 0, done.stdout
     assert len(tools.logged(log)) == 8
     assert all("/t3/" in key for key in tools.logged(log))
@@ -173,13 +170,13 @@ def test_signal_stops_and_the_same_command_continues(
 ) -> None:
     path, log = tmp_path / "study.h5", tmp_path / "log"
     with tools.start(ranks, path, *SELECT, FAKE_LOG=str(log), FAKE_SECONDS="0.1") as process:
-        tools.wait_until(lambda: len(finished(path)) >= 4, "4 finished runs")
+        tools.wait_until(lambda: len(tools.finished(path)) >= 4, "4 finished runs")
         # To one rank only, and not through mpiexec, whose own reaction differs between MPIs.
         os.kill(max(tools.logged_processes(log)), number)
         output, _ = process.communicate(timeout=tools.TIMEOUT_S)
     assert process.returncode == code, output
     assert f"stopped by signal {int(number)}, " in output
-    survived = finished(path)
+    survived = tools.finished(path)
     assert len(survived) < RUNS
     assert tools.sweep(ranks, path, *SELECT).returncode == 0
     assert_complete(path, reference)
@@ -205,7 +202,7 @@ def test_usage_error_is_shown_once(ranks: int, tmp_path: Path) -> None:
 def test_second_sweep_on_the_same_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "study.h5"
     with tools.start(0, path, *SELECT, FAKE_SECONDS="0.5") as process:
-        tools.wait_until(lambda: bool(finished(path)), "a finished run")
+        tools.wait_until(lambda: bool(tools.finished(path)), "a finished run")
         second = tools.sweep(0, path, *SELECT)
         process.kill()
         process.communicate()

@@ -7,15 +7,15 @@ namespace hpcmoe {
 namespace {
 
 // Counters that grow with the work done; a peak is not one of them.
-constexpr std::uint64_t NetworkTotals::*kTotals[] = {
-    &NetworkTotals::events,         &NetworkTotals::packet_hops,    &NetworkTotals::ecn_marks,
-    &NetworkTotals::pfc_pauses,     &NetworkTotals::drops,          &NetworkTotals::flows_started,
-    &NetworkTotals::flows_finished, &NetworkTotals::bytes_sent,     &NetworkTotals::bytes_received,
+constexpr std::uint64_t NetworkTotals::* kTotals[] = {
+    &NetworkTotals::events,           &NetworkTotals::packet_hops, &NetworkTotals::ecn_marks,
+    &NetworkTotals::pfc_pauses,       &NetworkTotals::drops,       &NetworkTotals::flows_started,
+    &NetworkTotals::flows_finished,   &NetworkTotals::bytes_sent,  &NetworkTotals::bytes_received,
     &NetworkTotals::ignored_int_flows};
-constexpr std::uint64_t LinkCounters::*kLinks[] = {
-    &LinkCounters::bytes,     &LinkCounters::data_packets, &LinkCounters::ack_packets,
-    &LinkCounters::pfc_frames, &LinkCounters::ecn_marks,   &LinkCounters::pause_ns,
-    &LinkCounters::busy_ns};
+constexpr std::uint64_t LinkCounters::* kLinks[] = {&LinkCounters::bytes,       &LinkCounters::data_packets,
+                                                    &LinkCounters::ack_packets, &LinkCounters::pfc_frames,
+                                                    &LinkCounters::ecn_marks,   &LinkCounters::pause_ns,
+                                                    &LinkCounters::busy_ns};
 
 // sum += count * (late - early), field by field.
 template <class T, class Fields>

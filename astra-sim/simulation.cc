@@ -53,7 +53,7 @@ class Simulation::Impl {
   }
 
   std::string stuck_message() const {
-    std::string text = "no progress is possible at " + std::to_string(network_->now()) + " ns:";
+    std::string text = "no progress is possible after " + std::to_string(system_.last_activity_ns()) + " ns:";
     const auto stuck = system_.stuck();
     std::size_t named = 0;
     for (const StuckNode& node : stuck) {
@@ -73,8 +73,8 @@ class Simulation::Impl {
   bool started_ = false;
 };
 
-Simulation::Simulation(const NetworkParams& network, const TopologySpec& topology,
-                       const SystemParams& system, std::vector<RankTrace> traces, Backend backend)
+Simulation::Simulation(const NetworkParams& network, const TopologySpec& topology, const SystemParams& system,
+                       std::vector<RankTrace> traces, Backend backend)
     : impl_(std::make_unique<Impl>(network, topology, system, std::move(traces), backend)) {}
 Simulation::~Simulation() = default;
 
@@ -122,8 +122,8 @@ class FlowSimulation::Impl final : public NetworkClient {
     const bool ended_unfinished = status == RunStatus::drained || status == RunStatus::stalled;
     if (ended_unfinished && until_ == kNever) {
       throw SimulationError(std::to_string(flows_.size() - finished_) + " of " +
-                            std::to_string(flows_.size()) + " flows never finish: " +
-                            network_->describe_unfinished(kMostNamed));
+                            std::to_string(flows_.size()) +
+                            " flows never finish: " + network_->describe_unfinished(kMostNamed));
     }
     return progress_of(*network_, status != RunStatus::running, 0);
   }

@@ -49,7 +49,7 @@ class Simulation {
   TimeNs max_rtt_ns() const;
   std::uint64_t max_bdp_bytes() const;
 
-  std::uint64_t added_layers() const;  // proven equal and added, not simulated
+  std::uint64_t added_layers() const;   // proven equal and added, not simulated
   std::uint64_t quiet_moments() const;  // how often all ranks computed on an empty network
   std::vector<RecordRepeat> record_repeats() const;
 

@@ -22,6 +22,7 @@ from hpcmoe.trace import ALL_DIMS, NodeType, TraceGraph, TraceNode, find_cycle
 
 SCHEMA_VERSION = "0.0.4"
 _MAX_VARINT_BYTES = 5
+_MAX_INT64 = 2**63 - 1
 _LAYER_NAME = re.compile(r"L(\d+)\.")
 
 
@@ -220,7 +221,9 @@ def _node_message(graph: TraceGraph, i: int, dims: int) -> Any:
     message.data_deps.extend(graph.id[graph.parents_of(i)].tolist())
     message.attr.add(name="is_cpu_op", bool_val=bool(graph.is_cpu_op[i]))
     for name, value_kind, column in _WRITTEN[kind]:
-        message.attr.add(name=name, **{value_kind: int(getattr(graph, column)[i])})
+        value = int(getattr(graph, column)[i])
+        value_kind = "uint64_val" if value > _MAX_INT64 else value_kind
+        message.attr.add(name=name, **{value_kind: value})
     if kind == NodeType.COMM_COLL:
         _add_collective(message, graph, i, dims)
     return message

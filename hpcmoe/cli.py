@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from hpcmoe import start_up
 from hpcmoe._version import __version__
 from hpcmoe.commands import sweep_parsers
 from hpcmoe.errors import HpcmoeError, InputError
-
-_INTERRUPTED = 130  # as a shell reports SIGINT
 
 # Subcommands whose arguments another package parses, with the module of its main(argv).
 _FORWARDED = {"sweep": "hpcmoe.sweep"}
@@ -35,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"hpcmoe: error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("hpcmoe: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        sys.stderr.write(start_up.MESSAGE)
+        return start_up.INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has gone; closing stdout at exit would complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,9 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> int:
     if argv and argv[0] in _FORWARDED:
-        return int(importlib.import_module(_FORWARDED[argv[0]]).main(argv[1:]) or 0)
+        forwarded = importlib.import_module(_FORWARDED[argv[0]]).main
+        start_up.raise_on_interrupt()
+        return int(forwarded(argv[1:]) or 0)
     arguments = build_parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = _lazy(arguments.command)
+    start_up.raise_on_interrupt()
     return command(arguments)
 
 
@@ -210,7 +212,10 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
 
 def _add_crosscheck(commands: _Commands) -> None:
     parser = _command(
-        commands, "crosscheck", "crosscheck:crosscheck", "run both network backends and compare every flow and rank"
+        commands,
+        "crosscheck",
+        "crosscheck:crosscheck",
+        "run both network backends and compare every flow and rank",
     )
     parser.add_argument(
         "--select",

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
+_LONGEST = 80  # characters of a value in a message
+
 
 class HpcmoeError(Exception):
     """Base of every error that is the user's to read: one line, no traceback."""
@@ -42,10 +44,10 @@ class InputError(HpcmoeError):
         return (_rebuild_input_error, (self.message, self.file, self.field, self.value, self.allowed))
 
     def _compose(self) -> str:
-        where = ": ".join(part for part in (self.file, self.field) if part)
+        where = ": ".join(part for part in (self.file, self.field and _short(self.field)) if part)
         text = f"{where}: {self.message}" if where else self.message
         if self.value is not None:
-            text += f" (got {self.value!r})"
+            text += f" (got {_short(repr(self.value))})"
         if self.allowed is not None:
             text += f"; allowed: {self.allowed}"
         return text
@@ -55,6 +57,10 @@ class SimulationError(HpcmoeError):
     """The run cannot go on: a stall (names the stuck ranks and nodes) or a broken invariant."""
 
     exit_code = 3
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _rebuild_input_error(

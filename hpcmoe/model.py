@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from hpcmoe import catalog
 from hpcmoe.errors import InputError
+from hpcmoe.json_input import read_object
 
 # Our name -> names in a config.json, the first found counts.
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -101,14 +101,7 @@ def model_from_config(path: str | Path) -> Model:
 
     An unknown layout is refused with the keys looked for.
     """
-    try:
-        config = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the model: {error.strerror}", file=path) from error
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", file=path) from error
-    if not isinstance(config, dict):
-        raise InputError("not a JSON object", file=path)
+    config = read_object(path, "model")
     return _model(
         Path(path).stem, config, file=str(path), title=str(config.get("model_type", Path(path).stem))
     )

@@ -37,6 +37,12 @@ class Overrides:
                 result[name] = parameter.parse(value) if isinstance(value, str) else parameter.check(value)
         return result
 
+    def refuse(self, section: Section, reason: str) -> None:
+        """InputError if a parameter of the section is given."""
+        for name, value in self._values.items():
+            if name in parameters.section_names(section):
+                raise InputError(f"a {section} parameter: {reason}", field=name, value=value)
+
     def external_delay_ns(self, default: int) -> int:
         """One-way delay of links between NIC and ToR switch."""
         if EXTERNAL_DELAY not in self._values:

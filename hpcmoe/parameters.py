@@ -23,6 +23,7 @@ PROFILES = ("upstream", "study")
 U32 = 2**32 - 1
 U64 = 2**64 - 1
 MONITOR_OFF = U64
+_NAMED = 5  # names offered in place of an unknown one
 _HUGE = 1e300  # no parameter is near it; infinities and integers beyond floating point are above
 
 
@@ -53,10 +54,12 @@ class Parameter:
             return ", ".join(f"{name} ({value})" for name, value in self.choices.items())
         if self.kind == "bool":
             return "0, 1, true, false"
+        if self.unit == "bit/s":
+            return f"a rate such as 50Mbps, from {self.minimum} bit/s"
         noun = "integers" if self.kind == "int" else "numbers"
+        low = "" if self.minimum is None else f" from {_short(self.minimum)}"
         if self.maximum is None:
-            return f"{noun} from {self.minimum:g}" if self.minimum is not None else noun
-        low = "" if self.minimum is None else f" from {self.minimum:g}"
+            return noun + low
         return f"{noun}{low} to {_short(self.maximum)}"
 
     def check(self, value: Any, *, file: str | None = None, field: str | None = None) -> Value:
@@ -76,6 +79,8 @@ class Parameter:
         text = text.strip()
         if self.kind == "enum" and self.choices is not None and text in self.choices:
             return self.choices[text]
+        if not text.isascii() or "_" in text:
+            return text  # Python takes other scripts' digits, and underscores between digits
         if self.kind == "bool":
             return {"0": False, "1": True, "false": False, "true": True}.get(text.lower(), text)
         if self.unit == "bit/s":
@@ -102,7 +107,14 @@ class Parameter:
 
 
 def _short(limit: float) -> str:
-    return f"2^{int(limit + 1).bit_length() - 1}-1" if limit in (U32, U64) else f"{limit:g}"
+    """Exact, whatever the size of an integer."""
+    if limit in (U32, U64):
+        return f"2^{int(limit + 1).bit_length() - 1}-1"
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+
+
+def _closest(name: str, names: Iterable[str]) -> str:
+    return f"{', '.join(closest_first(name, names)[:_NAMED])} and others, see 'hpcmoe parameters'"
 
 
 def _or_text(convert: Any, text: str) -> Any:
@@ -220,8 +232,8 @@ _PROFILE = (
           upstream_default=False),
     _network("timely_stamp", "enum", 0, "TIMELY time stamp", choices={"zero": 0, "build_time": 1}),
     _int("random_seed", 1, 1, U32, "seed of every random stream"),
-    _int("watchdog_ns", 100_000_000, 1, U64, "a run in which nothing advances for this long is stopped",
-         unit="ns"),
+    _int("watchdog_ns", 100_000_000, 1, U64, "with no computation pending and no packet arriving for this "
+         "long, the run is stopped", unit="ns"),
     _int("queue_sample_ns", 20_000, 0, U64, "interval of the recorded queue lengths; 0 is off", unit="ns",
          upstream_default=0),
 )
@@ -244,7 +256,7 @@ _SYSTEM = (
             choices={"LIFO": 0, "FIFO": 1, "EXPLICIT": 2}, upstream_key="scheduling-policy"),
     _system("collective_optimization", "enum", 1, "how an all-reduce over several dimensions is split",
             choices={"baseline": 0, "localBWAware": 1}, upstream_key="collective-optimization"),
-    _system("preferred_dataset_splits", "int", 4, "chunks per collective", minimum=1, maximum=U32,
+    _system("preferred_dataset_splits", "int", 4, "chunks per collective", minimum=1, maximum=16384,
             upstream_key="preferred-dataset-splits"),
     _system("active_chunks_per_dimension", "int", 1, "chunks in flight per dimension", minimum=1, maximum=U32,
             upstream_default=1, upstream_key="active-chunks-per-dimension"),
@@ -291,6 +303,7 @@ PARAMETERS: dict[str, Parameter] = {p.name: p for p in _MODEL + _PROFILE + _SYST
 NETWORK_NAMES = tuple(p.name for p in _MODEL + _PROFILE)
 SYSTEM_NAMES = tuple(p.name for p in _SYSTEM)
 PROFILE_SWITCHES = tuple(p.name for p in _PROFILE)
+SYSTEM_PROFILE_SWITCHES = ("compute_ties",)
 
 
 def section_names(section: Section) -> tuple[str, ...]:
@@ -298,11 +311,10 @@ def section_names(section: Section) -> tuple[str, ...]:
 
 
 def find(name: str, *, extra: Iterable[str] = ()) -> Parameter:
-    """The parameter called ``name``; InputError lists the names, the closest first."""
+    """The parameter called ``name``; InputError lists the closest names."""
     if name in PARAMETERS:
         return PARAMETERS[name]
-    names = closest_first(name, [*PARAMETERS, *extra])
-    raise InputError("unknown parameter", field=name, allowed=names)
+    raise InputError("unknown parameter", field=name, allowed=_closest(name, [*PARAMETERS, *extra]))
 
 
 def defaults(profile: str, section: Section) -> dict[str, Value | None]:
@@ -317,7 +329,7 @@ def complete(values: Mapping[str, Any], section: Section, *, file: str | None = 
     """Every parameter of the section, checked, in declared order; InputError if one is missing or unknown."""
     for name in values:
         if name not in section_names(section):
-            allowed = closest_first(name, section_names(section))
+            allowed = _closest(name, section_names(section))
             raise InputError(f"unknown {section} parameter", file=file, field=name, allowed=allowed)
     result: dict[str, Value] = {}
     for name in section_names(section):
@@ -327,7 +339,7 @@ def complete(values: Mapping[str, Any], section: Section, *, file: str | None = 
             raise InputError(
                 "missing and without a default", file=file, field=field, allowed=parameter.allowed()
             )
-        result[name] = parameter.check(values[name], file=file)
+        result[name] = parameter.check(values[name], file=file, field=file and parameter.upstream_key)
     return result
 
 

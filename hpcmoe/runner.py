@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -202,7 +202,7 @@ def _call(
     """What the simulator gives, and the CPU seconds that it took."""
     if backend not in BACKENDS:
         raise InputError("unknown backend", field="backend", value=backend, allowed=BACKENDS)
-    with _translated_errors():
+    with _translated_errors(arguments):
         if backend == "ns3":
             _check_ns3()
             return isolation.call(function, {**arguments, "backend": backend}, on_progress)
@@ -249,7 +249,7 @@ def _reporter(progress: Progress | None, ranks: int) -> Callable[..., None] | No
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translated_errors(arguments: Mapping[str, Any]) -> Iterator[None]:
     """The simulator's faults under the names that the rest of the package knows."""
     try:
         yield
@@ -257,6 +257,17 @@ def _translated_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
     except RuntimeError as error:
         raise SimulationError(str(error)) from error
+    except MemoryError as error:
+        raise SimulationError(f"out of memory: {_size_text(arguments)}") from error
+    except OverflowError as error:
+        raise SimulationError(f"a number is too large for the simulator: {error}") from error
+
+
+def _size_text(arguments: Mapping[str, Any]) -> str:
+    hosts = arguments["nodes"] - len(arguments["switches"])
+    counted = [(hosts, "hosts"), (len(arguments["links"]), "links")]
+    counted += [(len(arguments[name]), name) for name in ("traces", "flows") if name in arguments]
+    return ", ".join(f"{count} {what}" for count, what in counted)
 
 
 def _check_serial_ranks(scenario: Scenario, ranks: np.ndarray) -> None:

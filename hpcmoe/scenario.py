@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Scenario:
     one_dim) per logical dimension: algorithm 0 ring, 1 direct, 2 halving-doubling, 3 double binary tree;
     window -1 unlimited. ``traces`` has one graph per rank, which ranks may share. ``cc_disabled_pairs`` is
     bool [hosts, hosts], true for pairs without congestion control, or None. ``layers`` counts MoE layers.
+    ``files`` names the files that it was read from, for error messages: 'system', 'network', 'topology',
+    'groups', 'logical', 'workload' (the prefix of the traces), 'memory'; empty where there are none.
     """
 
     key: str
@@ -59,6 +61,7 @@ class Scenario:
     tokens: int | None = None
     layers: int | None = None
     warnings: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
@@ -219,8 +222,21 @@ def scenario_from_upstream_files(
         traces=graphs,
         cc_disabled_pairs=upstream.read_cc_policy(files.cc_policy, topo.hosts) if files.cc_policy else None,
         warnings=(*warnings, *config.warnings),
+        files=_file_names(files, config),
     )
     return _checked(scenario)
+
+
+def _file_names(files: UpstreamFiles, config: NetworkConfig) -> dict[str, str]:
+    names = {
+        "system": files.system,
+        "network": files.network,
+        "topology": config.files["topology"],
+        "logical": files.logical_topology,
+        "workload": files.workload,
+        "memory": files.memory,
+    }
+    return names if "empty" in files.groups else {**names, "groups": files.groups}
 
 
 def network_from_file(
@@ -259,20 +275,29 @@ def _upstream_system(
     if not 0 <= files.injection_scale <= _MAX_INJECTION_SCALE:
         raise InputError(
             "bad value",
-            field="injection-scale",
+            field="--injection-scale",
             value=files.injection_scale,
             allowed=f"0 to {_MAX_INJECTION_SCALE}",
         )
     config = upstream.read_system(files.system)
     values = parameters.defaults("upstream", "system")
+    profiled = parameters.defaults(profile, "system")
+    values.update({name: profiled[name] for name in parameters.SYSTEM_PROFILE_SWITCHES})
     values.update(config.values)
     values.update(upstream.read_memory(files.memory))
     if "endpoint_delay_ns" in config.values:  # the default is not scaled
-        values["endpoint_delay_ns"] = int(config.values["endpoint_delay_ns"] * files.injection_scale)
-    values["num_queues_per_dim"] = files.num_queues_per_dim
+        scaled = int(config.values["endpoint_delay_ns"] * files.injection_scale)
+        values["endpoint_delay_ns"] = _check_option("endpoint_delay_ns", scaled, "--injection-scale")
+    values["num_queues_per_dim"] = _check_option(
+        "num_queues_per_dim", files.num_queues_per_dim, "--num-queues-per-dim"
+    )
     values["rendezvous_protocol"] = files.rendezvous_protocol
     complete = parameters.complete(changes.apply("system", values), "system", file=files.system)
     return complete, config.implementations, config.warnings
+
+
+def _check_option(name: str, value: int, option: str) -> Value:
+    return parameters.PARAMETERS[name].check(value, field=option)
 
 
 def _check_trace_files(prefix: str, ranks: int, dims: Sequence[int]) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpcmoe import blame
 from hpcmoe.errors import InputError
-from hpcmoe.parameters import CC_MODES
+from hpcmoe.parameters import CC_MODES, PARAMETERS
 from hpcmoe.topology import Topology
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph
 from hpcmoe.units import format_rate
@@ -61,27 +62,31 @@ def check(scenario: Scenario) -> list[str]:
     _check_network(scenario)
     _check_nodes(scenario)
     pairs = _communicating_pairs(scenario)
-    _check_reachable(scenario.topology, pairs)
+    _check_reachable(scenario, pairs)
     return _hop_warning(scenario, pairs)
 
 
 def _check_ranks(scenario: Scenario) -> None:
-    ranks = scenario.ranks
+    ranks, topology_file = scenario.ranks, scenario.files.get("topology")
     if len(scenario.traces) != ranks:
         raise InputError(
             f"{len(scenario.traces)} traces for {ranks} ranks",
+            file=scenario.files.get("logical"),
             field="logical-dims",
             value=list(scenario.logical_dims),
         )
     if scenario.topology.hosts < ranks:
         raise InputError(
-            f"the topology has {scenario.topology.hosts} hosts for {ranks} ranks", field="topology"
+            f"the topology has {scenario.topology.hosts} hosts for {ranks} ranks",
+            file=topology_file,
+            field=None if "topology" in scenario.files else "topology",
         )
     switch = next((rank for rank in range(ranks) if not scenario.topology.is_host(rank)), None)
     if switch is not None:
         raise InputError(
             f"rank r runs on node r, but node {switch} is a switch",
-            field="topology",
+            file=topology_file,
+            field=None if "topology" in scenario.files else "topology",
             allowed=f"nodes 0 to {ranks - 1} as hosts",
         )
     for group, members in scenario.groups.items():
@@ -89,14 +94,20 @@ def _check_ranks(scenario: Scenario) -> None:
         if outside or len(set(members)) != len(members):
             raise InputError(
                 "ranks are out of range or repeated",
+                file=blame.group_file(scenario.files),
                 field=f"group {group}",
                 value=members,
                 allowed=f"0 to {ranks - 1}, each once",
             )
 
 
-def check_network(topology: Topology, network: dict[str, int | float | bool], ecn_rates: set[int]) -> None:
-    """What of the network alone cannot run: also used where there are no ranks."""
+def check_network(
+    topology: Topology,
+    network: dict[str, int | float | bool],
+    ecn_rates: set[int],
+    file: str | None = None,
+) -> None:
+    """What of the network alone cannot run: also used where there are no ranks. ``file``: the config.txt."""
     if network["ecn_enabled"]:
         for rate, link in topology.switch_port_rates().items():
             if rate not in ecn_rates:
@@ -104,13 +115,15 @@ def check_network(topology: Topology, network: dict[str, int | float | bool], ec
                 raise InputError(
                     f"marking is on and a switch port of link {link.src} {link.dst} has a rate without KMIN, "
                     "KMAX and PMAX",
-                    field="ecn",
+                    file=file,
+                    field="KMIN_MAP, KMAX_MAP, PMAX_MAP" if file else "ecn",
                     value=format_rate(rate),
                     allowed=f"rates given: {known}",
                 )
     if network["cc_mode"] == CC_MODES["dcqcn"] and network["rp_timer_us"] == 0:
         raise InputError(
             "DCQCN's increase timer would fire for ever at one time",
+            file=file,
             field="rp_timer_us (RP_TIMER)",
             value=0,
             allowed="integers from 1",
@@ -120,6 +133,7 @@ def check_network(topology: Topology, network: dict[str, int | float | bool], ec
     ):
         raise InputError(
             "0 divides by zero with this acknowledgement interval or back-to-zero recovery",
+            file=file,
             field="l2_chunk_bytes (L2_CHUNK_SIZE)",
             value=0,
             allowed="integers from 1",
@@ -127,12 +141,16 @@ def check_network(topology: Topology, network: dict[str, int | float | bool], ec
 
 
 def _check_network(scenario: Scenario) -> None:
-    check_network(scenario.topology, scenario.network, {row[0] for row in scenario.ecn})
-    system = scenario.system
+    rates = {row[0] for row in scenario.ecn}
+    check_network(scenario.topology, scenario.network, rates, scenario.files.get("network"))
+    system, file = scenario.system, scenario.files.get("system")
     if system["roofline_enabled"] and not system["replay_only"]:
         for name in ("peak_perf_tflops", "local_mem_bw_gbps"):
             if system[name] == 0 and _any_roofline_node(scenario):
-                raise InputError("the roofline needs it", field=name, value=0, allowed="numbers above 0")
+                field = str(PARAMETERS[name].upstream_key) if file else name
+                raise InputError(
+                    "the roofline needs it", file=file, field=field, value=0, allowed="numbers above 0"
+                )
 
 
 def _any_roofline_node(scenario: Scenario) -> bool:
@@ -148,6 +166,7 @@ def _check_nodes(scenario: Scenario) -> None:
         if memory.any() and scenario.system["memory_type"] == 0:
             raise InputError(
                 "the trace uses remote memory and there is none",
+                file=blame.trace_file(scenario.files, rank),
                 field=_node(rank, graph, memory),
                 value="NO_MEMORY_EXPANSION",
             )
@@ -157,6 +176,7 @@ def _check_nodes(scenario: Scenario) -> None:
         if small.any():
             raise InputError(
                 "an all-gather of fewer bytes than preferred-dataset-splits never completes",
+                file=blame.trace_file(scenario.files, rank),
                 field=_node(rank, graph, small),
                 value=int(graph.comm_bytes[small][0]),
             )
@@ -209,6 +229,7 @@ def _point_to_point_pairs(scenario: Scenario, rank: int) -> set[tuple[int, int]]
         if peer >= scenario.ranks or peer == rank:
             raise InputError(
                 "the peer is no other rank",
+                file=blame.trace_file(scenario.files, rank),
                 field=f"rank {rank}: node {node}",
                 value=peer,
                 allowed=f"0 to {scenario.ranks - 1} but {rank}",
@@ -223,15 +244,18 @@ def _phases(scenario: Scenario, use: _Use, rank: int) -> list[_Phase]:
     name = _IMPLEMENTATION_OF[use.kind]
     entries = scenario.implementations.get(name)
     key = f"{name.replace('_', '-')}-implementation"
+    system = scenario.files.get("system")
     if not entries:
-        raise InputError(f"the trace uses {use.kind.name} and no algorithm is given", field=key)
+        raise InputError(f"the trace uses {use.kind.name} and no algorithm is given", file=system, field=key)
     dims = scenario.logical_dims
     if len(entries) > len(dims):
-        raise InputError(f"{len(entries)} algorithms for {len(dims)} logical dimensions", field=key)
+        text = f"{len(entries)} algorithms for {len(dims)} logical dimensions"
+        raise InputError(text, file=system, field=key)
     found = list(_members(scenario, use, rank, entries))
     if not found:
         raise InputError(
             f"{use.kind.name} over a group of one rank never completes",
+            file=blame.trace_file(scenario.files, rank),
             field=_where(use, rank),
             value=f"involved dims {use.involved:#b} of {list(dims)}",
         )
@@ -271,43 +295,55 @@ def _group_members(scenario: Scenario, use: _Use, rank: int) -> list[int]:
     if members is None:
         known = ", ".join(map(str, sorted(scenario.groups))) or "none are defined"
         raise InputError(
-            "unknown communicator group", field=f"rank {rank}: pg_name", value=use.group, allowed=known
+            "unknown communicator group",
+            file=blame.trace_file(scenario.files, rank),
+            field=f"rank {rank}: pg_name",
+            value=use.group,
+            allowed=known,
         )
     if rank not in members:
-        raise InputError("the rank is not in the group that it uses", field=_where(use, rank), value=members)
+        raise InputError(
+            "the rank is not in the group that it uses",
+            file=blame.trace_file(scenario.files, rank),
+            field=_where(use, rank),
+            value=members,
+        )
     return members
 
 
 def _check_algorithm(phase: _Phase, use: _Use, key: str, scenario: Scenario, rank: int) -> None:
-    size = len(phase.members)
+    size, system = len(phase.members), scenario.files.get("system")
     name = _POWER_OF_TWO.get(phase.algorithm)
     if name and size & (size - 1):
         raise InputError(
             f"{name} needs a power of two, and a ring of {size} ranks uses it",
+            file=system,
             field=key,
             value=name,
             allowed="ring, direct",
         )
     if phase.algorithm == HALVING_DOUBLING and use.kind == CollectiveType.ALL_TO_ALL:
-        raise InputError("no such all-to-all", field=key, value=name, allowed="ring, direct")
+        raise InputError("no such all-to-all", file=system, field=key, value=name, allowed="ring, direct")
     subgroup = use.group and len(scenario.groups[use.group]) < scenario.ranks
     if subgroup and phase.algorithm == DOUBLE_BINARY_TREE:
         raise InputError(
             "a communicator group cannot use the tree",
+            file=system,
             field=_where(use, rank),
             value=name,
             allowed="ring, direct, halvingDoubling",
         )
 
 
-def _check_reachable(topology: Topology, pairs: set[tuple[int, int]]) -> None:
+def _check_reachable(scenario: Scenario, pairs: set[tuple[int, int]]) -> None:
     for src in sorted({src for src, _ in pairs}):
-        reachable = topology.reachable_from(src)
+        reachable = scenario.topology.reachable_from(src)
         lost = sorted(dst for s, dst in pairs if s == src and dst not in reachable)
         if lost:
             raise InputError(
                 f"host {src} sends to host {lost[0]} and no path leads there (hosts do not forward)",
-                field="topology",
+                file=scenario.files.get("topology"),
+                field=None if "topology" in scenario.files else "topology",
             )
 
 

@@ -99,7 +99,8 @@ class Topology:
 def unnamed(node_count: int, switch_ids: Iterable[int], links: Iterable[Link]) -> Topology:
     """A topology from a file without names: hosts are 'host3', switches 'switch8'."""
     switches = tuple(switch_ids)
-    kinds = tuple("switch" if node in set(switches) else "host" for node in range(node_count))
+    members = frozenset(switches)
+    kinds = tuple("switch" if node in members else "host" for node in range(node_count))
     names = tuple(f"{kind}{node}" for node, kind in enumerate(kinds))
     return Topology(node_count, switches, tuple(links), names, kinds)
 

@@ -36,13 +36,17 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   }
   void on_timer(std::uint32_t rank) {
     timers_.called_back();
+    last_activity_ = network_.now();
     if (rank == clock_.id()) {
       clock_.drain([this](std::uint32_t done, std::uint32_t node) { ranks_[done].complete(node); });
     } else {
       ranks_[rank].on_timer();
     }
   }
-  void on_flow_finished(std::uint64_t token) { messenger_.on_flow_finished(token); }
+  void on_flow_finished(std::uint64_t token) {
+    last_activity_ = network_.now();
+    messenger_.on_flow_finished(token);
+  }
 
   bool watch_quiet_moments();
   bool wants_quiet_stop();
@@ -54,6 +58,7 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   std::uint32_t ranks() const { return layouts_.ranks(); }
   std::uint32_t finished() const { return finished_; }
   std::uint64_t pending_timers() const { return timers_.pending(); }
+  TimeNs last_activity_ns() const { return last_activity_; }
   std::vector<StuckNode> stuck() const { return stuck_nodes(ranks_, params_, messenger_.matcher()); }
   RankReport report(std::uint32_t rank) const;
 
@@ -77,6 +82,7 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   RemoteMemory memory_;
   std::deque<Rank> ranks_;  // a deque: ranks refer to their own parts and must not move
   std::uint32_t finished_ = 0;
+  TimeNs last_activity_ = 0;
   bool watching_ = false;
   std::uint32_t last_position_ = ~std::uint32_t{0};  // of rank 0 at the last quiet stop
 };
@@ -183,6 +189,7 @@ void SystemLayer::skip(const QuietState& first, const QuietState& second, const 
 }
 std::uint32_t SystemLayer::ranks() const { return impl_->ranks(); }
 std::uint32_t SystemLayer::finished_ranks() const { return impl_->finished(); }
+TimeNs SystemLayer::last_activity_ns() const { return impl_->last_activity_ns(); }
 std::uint64_t SystemLayer::pending_timers() const { return impl_->pending_timers(); }
 RankReport SystemLayer::report(std::uint32_t rank) const { return impl_->report(rank); }
 std::vector<StuckNode> SystemLayer::stuck() const { return impl_->stuck(); }

@@ -6,13 +6,14 @@ import argparse
 
 import numpy as np
 
-from hpcmoe import parameters, upstream
-from hpcmoe.commands import common
-from hpcmoe.errors import InputError, SimulationError
+from hpcmoe import blame, parameters, upstream
+from hpcmoe.commands import common, outputs
+from hpcmoe.errors import HpcmoeError, InputError, SimulationError
 from hpcmoe.overrides import Overrides
 from hpcmoe.scenario import network_from_file, topology_of
 from hpcmoe.scenario_checks import check_network
 from hpcmoe.topology import Topology
+from hpcmoe.upstream.text_files import LATEST_NS
 
 _NAMED = 8  # stuck flows that the message spells out
 
@@ -21,24 +22,43 @@ def flows(arguments: argparse.Namespace) -> int:
     from hpcmoe import runner
 
     changes = Overrides(parameters.parse_overrides(arguments.assignments), allow_external_delay=False)
+    changes.refuse("system", "flows has the network alone")
     path = arguments.network_configuration
     config, network = network_from_file(path, arguments.profile, changes)
     topology = topology_of(config, path)
     ecn = changes.ecn(config.ecn)
-    check_network(topology, network, {row[0] for row in ecn})
+    check_network(topology, network, {row[0] for row in ecn}, path)
     wanted = upstream.read_flows(arguments.flows, topology)
     check_paths(topology, wanted, arguments.flows)
     _check_until(arguments.until_ns)
-    result = runner.run_flows(topology, network, ecn, wanted, arguments.until_ns, backend=arguments.backend)
+    names = {"network": path, "topology": config.files["topology"]}
+    outputs.check({"--fct": arguments.fct}, [*names.values(), arguments.flows])
+    # With a limit that no run gets to, the flows that did finish are kept.
+    until_ns = LATEST_NS if arguments.until_ns is None else arguments.until_ns
+    try:
+        result = runner.run_flows(topology, network, ecn, wanted, until_ns, backend=arguments.backend)
+    except HpcmoeError as error:
+        raise blame.located(error, names) from error
     common.write_text(arguments.fct, "".join(f"{line}\n" for line in upstream.fct_lines(result.flows)))
     if len(result.unfinished) and arguments.until_ns is None:
-        raise SimulationError(stuck_text(wanted, np.asarray(result.unfinished)))
+        text = stuck_text(wanted, np.asarray(result.unfinished))
+        raise SimulationError(f"{text}{_lost_text(result.drops)}. {arguments.fct} has the others")
     return 0
 
 
+def _lost_text(drops: int) -> str:
+    if not drops:
+        return ""
+    return (
+        f" ({drops} packets were lost; there is no retransmission timer, so a lost last packet is never "
+        "repaired)"
+    )
+
+
 def _check_until(until_ns: int | None) -> None:
-    if until_ns is not None and until_ns < 0:
-        raise InputError("bad time", field="--until-ns", value=until_ns, allowed="integers from 0")
+    if until_ns is not None and not 0 <= until_ns <= LATEST_NS:
+        allowed = f"integers from 0 to {LATEST_NS}"
+        raise InputError("bad time", field="--until-ns", value=until_ns, allowed=allowed)
 
 
 def check_paths(topology: Topology, wanted: np.ndarray, file: str) -> None:

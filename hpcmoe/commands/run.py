@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 from typing import Any
 
-from hpcmoe.commands import common
+from hpcmoe.commands import common, outputs
 from hpcmoe.scenario import Scenario
 
 _COUNTERS = ("simulated_ns", "events", "packet_hops", "layers_simulated", "layers_added", "ecn_marks",
@@ -17,6 +17,7 @@ _COUNTERS = ("simulated_ns", "events", "packet_hops", "layers_simulated", "layer
 def run(arguments: argparse.Namespace) -> int:
     from hpcmoe import runner
 
+    outputs.check({"--json": arguments.json}, [arguments.model_config] if arguments.model_config else [])
     scenario = common.key_scenario(arguments)
     common.warn(scenario)
     progress = common.progress_printer()

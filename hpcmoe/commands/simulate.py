@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from hpcmoe import parameters, upstream
-from hpcmoe.commands import common
+from hpcmoe import blame, chakra, parameters, upstream
+from hpcmoe.commands import common, outputs
+from hpcmoe.errors import HpcmoeError, SimulationError
 from hpcmoe.scenario import Scenario, UpstreamFiles, scenario_from_upstream_files
 
 POLICY_VARIABLE = "ASTRA_NS3_CC_POLICY"
@@ -21,16 +22,40 @@ def simulate(arguments: argparse.Namespace) -> int:
     overrides = parameters.parse_overrides(arguments.assignments)
     scenario = scenario_from_upstream_files(files, profile=arguments.profile, overrides=overrides)
     common.warn(scenario)
+    names = upstream.read_network_config(files.network).files
+    _check_outputs(scenario, files, names, arguments.json)
     progress = common.progress_printer()
     try:
         result = runner.run(scenario, progress=progress, backend=arguments.backend)
+    except HpcmoeError as error:
+        raise _explained(error, scenario) from error
     finally:
         common.end_progress(progress)
-    write_outputs(scenario, result, upstream.read_network_config(files.network).files)
+    write_outputs(scenario, result, names)
     common.write_json(arguments.json, to_json(result))
     if arguments.json != "-":
         print("\n".join(rank_report(scenario, result)))
     return 0
+
+
+_OUTPUT_KEYS = {"fct": "FCT_OUTPUT_FILE", "pfc": "PFC_OUTPUT_FILE", "qlen": "QLEN_MON_FILE"}
+
+
+def _check_outputs(
+    scenario: Scenario, files: UpstreamFiles, names: dict[str, str], json_path: str | None
+) -> None:
+    inputs = [path for role, path in scenario.files.items() if role != "workload"]
+    inputs += [files.cc_policy] if files.cc_policy else []
+    traces = [chakra.trace_path(files.workload, rank) for rank in range(scenario.ranks)]
+    written = {key: names.get(role) for role, key in _OUTPUT_KEYS.items()}
+    outputs.check({**written, "--json": json_path}, [*inputs, *traces])
+
+
+def _explained(error: HpcmoeError, scenario: Scenario) -> HpcmoeError:
+    located = blame.located(error, scenario.files)
+    if isinstance(located, SimulationError):
+        return SimulationError(f"{located}. No output file was written")
+    return located
 
 
 def upstream_files(arguments: argparse.Namespace) -> UpstreamFiles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--report-every",
         metavar="SECONDS",
-        type=float,
+        type=_seconds,
         default=30.0,
         dest="report_every_s",
         help="time between progress lines when not on a terminal (default: %(default)s)",
@@ -107,7 +108,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         metavar="SECONDS",
-        type=float,
+        type=_seconds,
         default=300.0,
         dest="patience_s",
         help="silence after which another rank is taken for dead (default: %(default)s)",
@@ -146,6 +147,16 @@ def parse(argv: Sequence[str] | None) -> Options:
         found.patience_s,
         found.backend,
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return value
 
 
 def _positive(text: str) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import CC_MODES, PARAMETERS, Parameter, Value
+from hpcmoe.upstream.text_files import read_text
 
 EcnThreshold = tuple[int, int, int, float]  # rate_bps, kmin_bytes, kmax_bytes, pmax
 
@@ -33,6 +34,7 @@ _IGNORED = (
     "USE_DYNAMIC_PFC_THRESHOLD", "TRACE_OUTPUT_FILE", "SIMULATOR_STOP_TIME", "PINT_LOG_BASE",
     "PINT_PROB", "QLEN_MON_END", "DATA_RATE", "LINK_DELAY",
 )  # fmt: skip
+_KEYS = frozenset([*_BY_KEY, *_MAPS, *_FILES, *_IGNORED, "LINK_DOWN", "ENABLE_TRACE"])
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _PINT = 10
 _KB = 1000  # the thresholds' kilobyte
@@ -50,11 +52,7 @@ class NetworkConfig:
 
 def read_network_config(path: str | Path) -> NetworkConfig:
     """InputError names file, key, value and what is allowed."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the network configuration: {error}", file=path) from error
-    return _Reader(str(path), text.split()).read()
+    return _Reader(str(path), read_text(path, "network configuration").split()).read()
 
 
 class _Reader:
@@ -101,11 +99,17 @@ class _Reader:
         token = next(self._tokens, None)
         if token is None:
             raise InputError("the file ends before the value", file=self._file, field=key)
+        if token in _KEYS:
+            raise InputError(
+                "a value is missing: the next key follows", file=self._file, field=key, value=token
+            )
         return token
 
     def _number(self, key: str, kind: type[int] | type[float]) -> float:
         token = self._next(key)
         try:
+            if not token.isascii() or "_" in token:
+                raise ValueError(token)
             return kind(token)
         except ValueError as error:
             noun = "integers" if kind is int else "numbers"
@@ -156,7 +160,12 @@ class _Reader:
         return value == 1 if key == "GLOBAL_T" else value != 0
 
     def _map(self, key: str) -> None:
-        for _ in range(int(self._number(key, int))):
+        count = int(self._number(key, int))
+        if count < 0:
+            raise InputError(
+                "bad number of entries", file=self._file, field=key, value=count, allowed="integers from 0"
+            )
+        for _ in range(count):
             rate = int(self._number(key, int))
             value = self._number(key, float)
             if rate <= 0 or not 0 <= value < 2**32 or (key == "PMAX_MAP" and value > 1):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcmoe.errors import InputError
+from hpcmoe.json_input import read_object
 from hpcmoe.parameters import PARAMETERS, SYSTEM_NAMES, Parameter, Value
 
 RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = range(4)
@@ -30,6 +31,11 @@ _ONE_DIM = re.compile(r"one(Ring|Direct|HalvingDoubling)(\d{1,5})?")
 
 # Keys whose value upstream compares with the number 0, so that anything else, false too, is on.
 _NUMBER_FLAGS = ("roofline-enabled", "replay-only")
+# Keys that upstream or its examples have and that change no simulated time.
+_IGNORED = (
+    "boost-mode", "intra-dimension-scheduling", "inter-dimension-scheduling", "trace-enabled",
+    "track-local-mem", "local-mem-trace-filename",
+)  # fmt: skip
 _MEMORY_FIELDS = ("memory_type", "remote_mem_latency_ns", "remote_mem_bw_gbps", "memory_npus_per_node")
 
 
@@ -40,18 +46,6 @@ class SystemConfig:
     values: dict[str, Value] = field(default_factory=dict)
     implementations: dict[str, list[Implementation]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-
-
-def read_json(path: str | Path, what: str) -> dict[str, Any]:
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the {what}: {error.strerror}", file=path) from error
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", file=path) from error
-    if not isinstance(data, dict):
-        raise InputError("not a JSON object", file=path)
-    return data
 
 
 def parse_implementation(
@@ -81,8 +75,8 @@ def format_implementation(implementation: Implementation) -> str:
 
 
 def read_system(path: str | Path) -> SystemConfig:
-    """Unknown keys are ignored, as upstream does."""
-    data = read_json(path, "system configuration")
+    """Unknown keys are ignored, as upstream does, with a warning."""
+    data = read_object(path, "system configuration")
     config = SystemConfig()
     for name in SYSTEM_NAMES:
         parameter = PARAMETERS[name]
@@ -95,7 +89,19 @@ def read_system(path: str | Path) -> SystemConfig:
         if key in data:
             config.implementations[collective] = _implementations(data[key], path, key)
     _refuse_custom(data, "per-node-custom-implementation", path)
+    config.warnings += [
+        f"{path}: {key[:80]}: unknown key, ignored" for key in data if key not in _system_keys()
+    ]
     return config
+
+
+def _system_keys() -> set[str]:
+    scalars = {str(PARAMETERS[name].upstream_key) for name in SYSTEM_NAMES if name not in _MEMORY_FIELDS}
+    return (
+        scalars
+        | {f"{collective.replace('_', '-')}-implementation" for collective in COLLECTIVES}
+        | set(_IGNORED)
+    )
 
 
 def _refuse_custom(data: Mapping[str, Any], key: str, path: str | Path) -> None:
@@ -154,7 +160,7 @@ def _json_value(parameter: Parameter, value: Value) -> Any:
 
 def read_logical_dims(path: str | Path) -> tuple[int, ...]:
     """``{"logical-dims": ["2", "16"]}``; dimension 0 varies fastest over the ranks."""
-    dims = read_json(path, "logical topology").get("logical-dims")
+    dims = read_object(path, "logical topology").get("logical-dims")
     if not isinstance(dims, list) or not dims:
         raise InputError(
             "not a list of sizes", file=path, field="logical-dims", value=dims, allowed='such as ["2", "16"]'
@@ -173,7 +179,7 @@ def write_logical_dims(path: str | Path, dims: tuple[int, ...]) -> None:
 
 def read_memory(path: str | Path) -> dict[str, Value]:
     """Remote memory parameters by our names. Fractions are dropped, as upstream does."""
-    data = read_json(path, "remote memory configuration")
+    data = read_object(path, "remote memory configuration")
     if "memory-type" not in data:
         raise InputError(
             "missing",
@@ -220,7 +226,7 @@ def read_groups(path: str | Path) -> dict[int, list[int]]:
     if "empty" in str(path):
         return {}
     groups: dict[int, list[int]] = {}
-    for name, members in read_json(path, "communicator groups").items():
+    for name, members in read_object(path, "communicator groups").items():
         if not re.fullmatch(r"[1-9]\d{0,8}", name):
             raise InputError("bad group id", file=path, field=name, allowed="integers from 1")
         if not isinstance(members, list) or not all(type(rank) is int and rank >= 0 for rank in members):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -16,13 +17,19 @@ from hpcmoe.units import format_rate, format_time, parse_rate_bps, parse_time_ns
 _T = TypeVar("_T")
 _MAX_FLOW_BYTES = 2**31 - 1
 _MAX_NODES = 2**16  # upstream's addresses hold 16 bits of the node id
+_MAX_HOSTS = 4096  # tables hold a row for every pair of hosts
+_MAX_RATE_BPS = 10**14  # above, a packet would take no time
+LATEST_NS = 2**62  # later times could overflow 64 bits once delays are added
+_NATURAL, _INTEGER = re.compile(r"[0-9]{1,20}"), re.compile(r"-?[0-9]{1,20}")
 
 
 def read_text(path: str | Path, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the {what}: {error}", file=path) from error
+    except OSError as error:
+        raise InputError(f"cannot read the {what}: {error.strerror}", file=path) from error
+    except ValueError as error:  # bytes that are no UTF-8, or a NUL in the path
+        raise InputError(f"cannot read the {what}: not text ({error})", file=path) from error
 
 
 class _Tokens:
@@ -46,12 +53,24 @@ class _Tokens:
     def count(self, field: str) -> int:
         return self.take(field, _natural, "integers from 0")
 
+    def end(self, message: str) -> None:
+        """InputError if anything is left."""
+        token = next(self._tokens, None)
+        if token is not None:
+            raise InputError(message, file=self._file, value=token)
+
 
 def _natural(token: str) -> int:
-    value = int(token)
-    if value < 0:
+    """Plain digits only: Python's int takes underscores and other scripts' digits too."""
+    if not _NATURAL.fullmatch(token):
         raise ValueError(token)
-    return value
+    return int(token)
+
+
+def _real(token: str) -> float:
+    if not token.isascii() or "_" in token:
+        raise ValueError(token)
+    return float(token)
 
 
 def read_topology(path: str | Path) -> Topology:
@@ -62,8 +81,17 @@ def read_topology(path: str | Path) -> Topology:
         raise InputError(
             "too many nodes", file=path, field="node count", value=nodes, allowed=f"up to {_MAX_NODES}"
         )
+    if nodes - switches > _MAX_HOSTS:
+        raise InputError(
+            f"too many hosts: {nodes} nodes of which {switches} are switches",
+            file=path,
+            field="node count",
+            value=nodes - switches,
+            allowed=f"up to {_MAX_HOSTS} hosts",
+        )
     switch_ids = [tokens.count(f"switch {i}") for i in range(switches)]
     rows = [_read_link(tokens, i) for i in range(links)]
+    tokens.end(f"more than {switches} switches and {links} links: something follows the last link")
     topology = topo.unnamed(nodes, switch_ids, rows)
     topo.check(topology, str(path))
     return topology
@@ -73,15 +101,15 @@ def _read_link(tokens: _Tokens, index: int) -> Link:
     name = f"link {index}"
     src = tokens.count(f"{name}: source")
     dst = tokens.count(f"{name}: destination")
-    rate = tokens.take(f"{name} ({src} {dst}): rate", _positive_rate, "a rate such as 400Gbps")
+    rate = tokens.take(f"{name} ({src} {dst}): rate", _link_rate, "a rate such as 400Gbps, up to 100Tbps")
     delay = tokens.take(f"{name} ({src} {dst}): delay", parse_time_ns, "a time such as 0.7us")
-    error_rate = tokens.take(f"{name} ({src} {dst}): error rate", float, "0 to below 1")
+    error_rate = tokens.take(f"{name} ({src} {dst}): error rate", _real, "0 to below 1")
     return Link(src, dst, rate, delay, error_rate)
 
 
-def _positive_rate(token: str) -> int:
+def _link_rate(token: str) -> int:
     rate = parse_rate_bps(token)
-    if rate <= 0:
+    if not 0 < rate <= _MAX_RATE_BPS:
         raise ValueError(token)
     return rate
 
@@ -150,6 +178,10 @@ def _check_flow(parts: list[int], previous_ns: int, topology: Topology, file: st
             value=time,
             allowed=f"integers from {previous_ns}",
         )
+    if time > LATEST_NS:
+        raise InputError(
+            "too late", file=file, field=field, value=time, allowed=f"times in ns up to {LATEST_NS}"
+        )
     for node in (src, dst):
         if not topology.is_host(node):
             raise InputError("not a host", file=file, field=field, value=node)
@@ -164,10 +196,7 @@ def _lines(path: str | Path, what: str, count: int, form: str) -> Iterator[tuple
         parts = line.split()
         if not parts:
             continue
-        try:
-            values = [int(part) for part in parts]
-        except ValueError:
-            values = []
-        if len(values) != count:
+        values = [int(part) for part in parts if _INTEGER.fullmatch(part)]
+        if len(parts) != count or len(values) != count:
             raise InputError("bad line", file=path, field=f"line {number}", value=line.strip(), allowed=form)
         yield number, values

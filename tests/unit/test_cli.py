@@ -76,6 +76,7 @@ class FakeRunner(ModuleType):
         self.scenarios: list[Scenario] = []
         self.flow_calls: list[tuple[Any, ...]] = []
         self.unfinished: list[int] = []
+        self.drops = 0
         self.failure: BaseException | None = None
 
     def run(
@@ -84,16 +85,19 @@ class FakeRunner(ModuleType):
         *,
         progress: Callable[[Any], None] | None = None,
         fast_forward: bool = True,
+        backend: str = "native",
     ) -> SimpleNamespace:
         self.fast_forward = fast_forward
+        self.backend = backend
         if self.failure is not None:
             raise self.failure
         self.scenarios.append(scenario)
         return result(scenario.ranks)
 
-    def run_flows(self, *arguments: Any) -> SimpleNamespace:
+    def run_flows(self, *arguments: Any, backend: str = "native") -> SimpleNamespace:
+        self.backend = backend
         self.flow_calls.append(arguments)
-        return SimpleNamespace(flows=FLOWS, unfinished=np.array(self.unfinished, dtype=int))
+        return SimpleNamespace(flows=FLOWS, unfinished=np.array(self.unfinished, dtype=int), drops=self.drops)
 
 
 @pytest.fixture
@@ -139,9 +143,7 @@ def test_run_profile_prints_the_cost(runner: FakeRunner, capsys: pytest.CaptureF
     assert "4000  (0.01 M/s)" in capsys.readouterr().out
 
 
-def test_every_layer_is_simulated_on_request(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_layer_is_simulated_on_request(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", KEY, *SMALL]) == 0
     assert runner.fast_forward
     assert cli.main(["run", KEY, *SMALL, "--no-fast-forward"]) == 0
@@ -190,6 +192,35 @@ def test_simulate_writes_json(runner: FakeRunner, exported: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("[workload]")
     assert cli.main([*UPSTREAM, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out) == content
+
+
+def test_a_stalled_simulation_says_that_nothing_is_written(
+    runner: FakeRunner, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.failure = SimulationError("no progress is possible: rank 0: node 1 waits for a message")
+    assert cli.main(UPSTREAM) == 3
+    error = capsys.readouterr().err
+    assert error.startswith("hpcmoe: error: et: no progress is possible: rank 0: node 1")
+    assert error.endswith("No output file was written\n")
+    assert not (exported / "fct.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("FCT_OUTPUT_FILE fct.txt", "FCT_OUTPUT_FILE et.3.et", "et.3.et: FCT_OUTPUT_FILE: would overwrite"),
+        ("PFC_OUTPUT_FILE pfc.txt", "PFC_OUTPUT_FILE fct.txt", "the same file as FCT_OUTPUT_FILE"),
+        ("QLEN_MON_FILE qlen.txt", "QLEN_MON_FILE none/q", "none/q: cannot write"),
+    ],
+)
+def test_simulate_refuses_outputs_before_it_runs(
+    old: str, new: str, message: str, runner: FakeRunner, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = exported / "config.txt"
+    config.write_text(config.read_text().replace(old, new))
+    assert cli.main(UPSTREAM) == 2
+    assert message in capsys.readouterr().err
+    assert not runner.scenarios
 
 
 def test_simulate_options(runner: FakeRunner, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,16 +272,19 @@ FLOWS_COMMAND = ["flows", "--network-configuration", "config.txt", "--flows", "f
 def test_flows(runner: FakeRunner, network: Path) -> None:
     assert cli.main(FLOWS_COMMAND) == 0
     ((topology, parameters, ecn, wanted, until),) = runner.flow_calls
-    assert (topology.hosts, parameters["cc_mode"], len(ecn), until) == (32, 0, 7, None)
+    assert (topology.hosts, parameters["cc_mode"], len(ecn), until) == (32, 0, 7, 2**62)
     assert wanted.tolist() == [[0, 0, 9, 500], [10, 1, 2, 700]]
     assert (network / "out.txt").read_text() == "0b000001 0b000901 10000 100 500 0 1234 1200\n"
 
 
 def test_unfinished_flows(runner: FakeRunner, network: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runner.unfinished = [1]
+    runner.unfinished, runner.drops = [1], 4
     assert cli.main(FLOWS_COMMAND) == 3
-    text = "1 of 2 flows never finish: flow 1 (1 -> 2, 700 bytes)"
-    assert capsys.readouterr().err == f"hpcmoe: error: {text}\n"
+    error = capsys.readouterr().err
+    text = "1 of 2 flows never finish: flow 1 (1 -> 2, 700 bytes) (4 packets were lost;"
+    assert error.startswith(f"hpcmoe: error: {text}")
+    assert error.endswith("out.txt has the others\n")
+    assert (network / "out.txt").read_text() == "0b000001 0b000901 10000 100 500 0 1234 1200\n"
     assert cli.main([*FLOWS_COMMAND, "--until-ns", "50"]) == 0
     assert runner.flow_calls[-1][-1] == 50
     assert (network / "out.txt").read_text()

@@ -16,7 +16,7 @@ import pytest
 from hpcmoe import analysis, cli, report
 from hpcmoe.analysis.table import COUNT, FRACTION, INTEGER, RATIO, RELATIVE, SECONDS, TEXT, Cell, difference
 from hpcmoe.design import FACTORS, all_runs, select
-from hpcmoe.errors import InputError
+from hpcmoe.errors import HpcmoeError, InputError
 from hpcmoe.reporting import Document, csv_tables, html, markdown, text
 from hpcmoe.store import layout
 
@@ -323,7 +323,7 @@ def test_published_values_keep_their_digits() -> None:
 # --- what the command line and the environment can do wrong ---------------------------------------
 
 
-def test_figures_without_matplotlib_say_what_to_install(
+def test_a_report_without_matplotlib_has_no_figures_and_says_so(
     results_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = importlib.import_module
@@ -334,9 +334,25 @@ def test_figures_without_matplotlib_say_what_to_install(
         return real(name)
 
     monkeypatch.setattr(importlib, "import_module", without_matplotlib)
-    assert cli.main(["report", str(results_file), "-o", str(tmp_path / "out")]) == 1
-    assert "pip install 'hpcmoe[figures]'" in capsys.readouterr().err
-    assert cli.main(["report", str(results_file), "-o", str(tmp_path / "out"), "--no-figures"]) == 0
+    out = tmp_path / "out"
+    assert cli.main(["report", str(results_file), "-o", str(out)]) == 0
+    warning = capsys.readouterr().err
+    assert "pip install 'hpcmoe[figures]'" in warning
+    assert warning.count("\n") == 1
+    assert (out / "index.html").exists()
+    assert not (out / "figures").exists()
+    assert cli.main(["report", str(results_file), "-o", str(out), "--no-figures"]) == 0
+    assert capsys.readouterr().err == ""
+    with pytest.raises(HpcmoeError, match="matplotlib"):
+        report.write_report(results_file, out)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_first(
+    results_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli.main(["report", str(results_file), "-o", str(tmp_path / "file" / "out")]) == 2
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_runs_that_no_glob_matches_are_refused(results_file: Path, tmp_path: Path) -> None:

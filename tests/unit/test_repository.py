@@ -10,8 +10,18 @@ import pytest
 
 # A module may import what stands on its own line or above it (docs/development.md has the reasons).
 LAYERS = (
-    ("_build", "_version", "errors", "units", "published", "chakra_schema", "trace"),
-    ("parameters", "catalog"),
+    (
+        "_build",
+        "_version",
+        "errors",
+        "units",
+        "published",
+        "chakra_schema",
+        "trace",
+        "json_input",
+        "start_up",
+    ),
+    ("parameters", "catalog", "blame"),
     ("design", "topology", "model", "compute"),
     ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload"),
     ("scenario", "scenario_checks"),

@@ -154,7 +154,7 @@ def test_upstream_files_give_the_upstream_profile(exported: UpstreamFiles) -> No
     upstream = parameters.defaults("upstream", "network")
     for name in parameters.PROFILE_SWITCHES:
         assert read.network[name] == upstream[name]
-    assert read.system == made.system
+    assert read.system == made.system | {"compute_ties": 0}
     assert read.implementations == made.implementations
     assert read.ecn == made.ecn
     assert read.topology.links == made.topology.links
@@ -172,6 +172,32 @@ def test_export_and_study_profile_are_the_same_run(exported: UpstreamFiles) -> N
     assert made.cc_disabled_pairs is not None
     policy = made.cc_disabled_pairs & ~np.eye(32, dtype=bool)
     assert read.digest() == replace(made, cc_disabled_pairs=policy).digest()
+
+
+def test_checks_name_the_files_and_their_keys(exported: UpstreamFiles, tmp_path: Path) -> None:
+    def refuse(file: str, change: dict[str, object], message: str) -> None:
+        original = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(json.dumps(json.loads(original) | change))
+        with pytest.raises(InputError, match=message):
+            scenario_from_upstream_files(exported)
+        (tmp_path / file).write_text(original)
+
+    refuse("system.json", {"local-mem-bw": 0}, r"^system\.json: local-mem-bw: the roofline needs it")
+    refuse("system.json", {"endpoint-delay": -1}, r"^system\.json: endpoint-delay: bad value")
+    tree = {"all-to-all-implementation": ["ring", "halvingDoubling"]}
+    refuse("system.json", tree, r"^system\.json: all-to-all-implementation: no such all-to-all")
+    for option, message in (
+        ({"num_queues_per_dim": 0}, "^--num-queues-per-dim: bad value"),
+        ({"injection_scale": -1.0}, "^--injection-scale: bad value"),
+        ({"injection_scale": 1e6, "system": "slow.json"}, "^--injection-scale: bad value"),
+    ):
+        slow = json.loads((tmp_path / "system.json").read_text()) | {"endpoint-delay": 10**6}
+        (tmp_path / "slow.json").write_text(json.dumps(slow))
+        with pytest.raises(InputError, match=message):
+            scenario_from_upstream_files(replace(exported, **option))  # type: ignore[arg-type]
+    (tmp_path / "g.json").write_text('{"1": [0, 99]}')
+    with pytest.raises(InputError, match=r"^g\.json: group 1: ranks are out of range"):
+        scenario_from_upstream_files(replace(exported, groups="g.json"))
 
 
 def test_command_line_options_of_upstream(exported: UpstreamFiles) -> None:

@@ -117,6 +117,7 @@ class Engine final : public NativeNetwork {
   bool depends_on_absolute_state() const;
   void sample_queues(TimeNs until);
   void monitor_queues();
+  void resume_monitor();
 
   NetworkParams params_;
   Topology topology_;
@@ -156,6 +157,8 @@ class Engine final : public NativeNetwork {
   std::uint64_t pending_rank_timers_ = 0;
   TimeNs last_progress_ = 0;
   TimeNs next_sample_ = kNever;
+  std::uint32_t parked_monitor_ = kNil;  // its event, while the network is empty
+  TimeNs parked_at_ = 0;
   std::uint32_t first_long_int_flow_ = kNil;
   bool has_errors_ = false;
   bool lossy_ = false;  // a packet was lost or sent again: old packets may outlive their flow

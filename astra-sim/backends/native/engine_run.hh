@@ -50,6 +50,7 @@ RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
     wheel_.count_done(batch);
     done += batch;
     totals_.events += batch;
+    if (parked_monitor_ != kNil) [[unlikely]] resume_monitor();
     if (live_flows_ == 0 && packets_ == 0 && !stopped_ && client_->wants_quiet_stop()) {
       return RunStatus::quiet;
     }
@@ -110,6 +111,11 @@ inline void Engine<Control>::dispatch(std::uint32_t event) {
       break;
     case EventKind::queue_monitor:
       stalled_ = pending_rank_timers_ == 0 && now() - last_progress_ > params_.watchdog_ns;
+      if (live_flows_ == 0 && packets_ == 0) {
+        parked_monitor_ = event;  // there is nothing to see until something else happens
+        parked_at_ = now();
+        break;
+      }
       wheel_.schedule_at(event, now() + kMonitorPeriodNs);
       monitor_queues();
       break;
@@ -247,6 +253,16 @@ void Engine<Control>::record_flow(const QueuePair& qp) {
                             qp.label.step});
 }
 
+// The monitor's next tick is the first one that does not come before the next event.
+template <class Control>
+void Engine<Control>::resume_monitor() {
+  const TimeNs next = wheel_.next_time();
+  if (next == kNever) return;
+  const TimeNs ticks = std::max<TimeNs>((next - parked_at_ + kMonitorPeriodNs - 1) / kMonitorPeriodNs, 1);
+  wheel_.schedule_at(parked_monitor_, parked_at_ + ticks * kMonitorPeriodNs);
+  parked_monitor_ = kNil;
+}
+
 // Queues as they stand between events, at every multiple of the sampling period up to `until`,
 // counted from the last restart of the counters. In an empty network there is nothing to see.
 template <class Control>
@@ -268,7 +284,6 @@ void Engine<Control>::sample_queues(TimeNs until) {
 // one kilobyte queued; the line ends in a space unless the switch's last port is on it.
 template <class Control>
 void Engine<Control>::monitor_queues() {
-  if (packets_ == 0) return;
   for (const SharedBuffer& buffer : buffers_) {
     std::string line;
     bool last = false;

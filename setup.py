@@ -6,6 +6,8 @@ HPCMOE_BUILD_TYPE   Release (default) or Debug
 HPCMOE_SANITIZE     ON builds with the address and undefined-behaviour sanitizers
 HPCMOE_MARCH        instruction set for -march=, e.g. native or x86-64-v3; default: the compiler's own
 HPCMOE_LTO          ON builds with link-time optimisation
+HPCMOE_NS3          ON adds the backend on ns-3 (pip install --no-deps ns3), or the folder ns-3 is in; the
+                    build then falls under GPL-2.0-only as ns-3 does
 HPCMOE_JOBS         number of parallel compile jobs; default: the cores this process may use
 """
 
@@ -119,6 +121,7 @@ class CMakeBuild(build_ext):
             f"-DHPCMOE_SANITIZE={switch('HPCMOE_SANITIZE')}",
             f"-DHPCMOE_MARCH={os.environ.get('HPCMOE_MARCH', '')}",
             f"-DHPCMOE_LTO={switch('HPCMOE_LTO')}",
+            f"-DHPCMOE_NS3={os.environ.get('HPCMOE_NS3') or 'OFF'}",
             f"-DHPCMOE_GIT_SHA={commit()}",
             "-DHPCMOE_BUILD_PYTHON=ON",
             f"-DPython_EXECUTABLE={sys.executable}",

@@ -62,7 +62,7 @@ class SystemLayer final : public NetworkClient {
   std::uint32_t ranks() const;
   std::uint32_t finished_ranks() const;
   std::uint64_t pending_timers() const;  // timers the backend still owes; 0 and no packets: stuck
-  TimeNs last_activity_ns() const;      // when a timer or a flow last called back
+  TimeNs last_activity_ns() const;       // when a timer or a flow last called back
   RankReport report(std::uint32_t rank) const;
   std::vector<StuckNode> stuck() const;
 

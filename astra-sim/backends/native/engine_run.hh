@@ -50,7 +50,8 @@ RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
     wheel_.count_done(batch);
     done += batch;
     totals_.events += batch;
-    if (parked_monitor_ != kNil) [[unlikely]] resume_monitor();
+    if (parked_monitor_ != kNil) [[unlikely]]
+      resume_monitor();
     if (live_flows_ == 0 && packets_ == 0 && !stopped_ && client_->wants_quiet_stop()) {
       return RunStatus::quiet;
     }

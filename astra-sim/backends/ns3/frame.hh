@@ -27,9 +27,19 @@ struct FlowTuple {
 // MurmurHash3 (x86, 32 bit) of the tuple's twelve bytes: chooses among equal-cost next hops.
 std::uint32_t FlowHash(const FlowTuple& tuple, std::uint32_t seed);
 
+// What a switch has to know of a packet that it only passes on.
+struct Label {
+  FrameKind kind = FrameKind::data;
+  std::uint8_t traffic_class = kDataClass;
+  IntKind telemetry = IntKind::none;
+  bool local = false;
+  std::uint32_t bytes = 0;  // on the wire
+  FlowTuple tuple;
+};
+Label ReadLabel(const ns3::Packet& packet);
+
 struct Frame {
   FrameKind kind = FrameKind::data;
-  std::uint32_t bytes = 0;  // on the wire
   ns3::Ipv4Header ip;
   ns3::UdpHeader udp;       // data
   SequenceHeader sequence;  // data
@@ -37,14 +47,11 @@ struct Frame {
   PauseHeader pause;        // pause
   ns3::Ptr<ns3::Packet> payload;
 
-  std::uint8_t TrafficClass() const;
   FlowTuple Tuple() const;
-  bool IsLocal() const { return kind == FrameKind::data ? sequence.group.local : ack.group.local; }
 };
 
-// Both leave `bytes` right; PutTogether consumes the payload.
 Frame TakeApart(ns3::Ptr<ns3::Packet> packet);
-ns3::Ptr<ns3::Packet> PutTogether(Frame& frame);
+ns3::Ptr<ns3::Packet> PutTogether(Frame& frame);  // consumes the payload
 
 // What kind of packet it is, and nothing else of it.
 FrameKind KindOf(const ns3::Ipv4Header& ip);

@@ -3,7 +3,7 @@
 namespace hpcmoe::rdma {
 namespace {
 
-constexpr std::uint32_t kHopFieldBytes = kIntSlots * 8 + 2;
+constexpr std::uint32_t kHopBytes = 8, kHopCountBytes = 2;
 constexpr std::uint32_t kStampFieldBytes = 8;
 constexpr std::uint16_t kCongestionFlag = 1;
 
@@ -22,30 +22,32 @@ IntHop UnpackHop(std::uint64_t bits) {
 }  // namespace
 
 std::uint32_t IntField::Size() const {
-  if (kind == IntKind::hops) return kHopFieldBytes;
+  if (kind == IntKind::hops) return slots * kHopBytes + kHopCountBytes;
   return kind == IntKind::stamp ? kStampFieldBytes : 0;
 }
 
 void IntField::Serialize(ns3::Buffer::Iterator& at) const {
   if (kind == IntKind::stamp) at.WriteHtonU64(stamp_ns);
   if (kind != IntKind::hops) return;
-  for (const IntHop& hop : hops) at.WriteHtonU64(PackHop(hop));
+  for (std::uint32_t i = 0; i < slots; ++i) at.WriteHtonU64(PackHop(hops[i]));
   at.WriteHtonU16(hop_count);
 }
 
 void IntField::Deserialize(ns3::Buffer::Iterator& at) {
   if (kind == IntKind::stamp) stamp_ns = at.ReadNtohU64();
   if (kind != IntKind::hops) return;
-  for (IntHop& hop : hops) hop = UnpackHop(at.ReadNtohU64());
+  for (std::uint32_t i = 0; i < slots; ++i) hops[i] = UnpackHop(at.ReadNtohU64());
   hop_count = at.ReadNtohU16();
 }
 
 std::uint16_t Group::Pack() const {
-  return static_cast<std::uint16_t>(traffic_class | static_cast<int>(telemetry) << 8 | (local ? 1 << 10 : 0));
+  return static_cast<std::uint16_t>(traffic_class | static_cast<int>(telemetry) << 8 | slots << 10 |
+                                    (local ? 1 << 13 : 0));
 }
 
 Group Group::Unpack(std::uint16_t bits) {
-  return {static_cast<std::uint8_t>(bits & 0xff), static_cast<IntKind>(bits >> 8 & 3), (bits >> 10 & 1) != 0};
+  return {static_cast<std::uint8_t>(bits & 0xff), static_cast<IntKind>(bits >> 8 & 3),
+          static_cast<std::uint8_t>(bits >> 10 & 7), (bits >> 13 & 1) != 0};
 }
 
 NS_OBJECT_ENSURE_REGISTERED(SequenceHeader);
@@ -66,6 +68,7 @@ std::uint32_t SequenceHeader::Deserialize(ns3::Buffer::Iterator at) {
   sequence = at.ReadNtohU32();
   group = Group::Unpack(at.ReadNtohU16());
   field.kind = group.telemetry;
+  field.slots = group.slots;
   field.Deserialize(at);
   return GetSerializedSize();
 }
@@ -98,6 +101,7 @@ std::uint32_t AckHeader::Deserialize(ns3::Buffer::Iterator at) {
   group = Group::Unpack(at.ReadNtohU16());
   sequence = at.ReadNtohU32();
   field.kind = group.telemetry;
+  field.slots = group.slots;
   field.Deserialize(at);
   return GetSerializedSize();
 }

@@ -22,19 +22,20 @@ struct IntHop {
   std::uint32_t queue = 0;  // waiting at the port, in 80 bytes * multiplier, modulo 2^17
 };
 
-constexpr std::uint32_t kIntSlots = 5;
+constexpr std::uint32_t kIntSlots = 5;  // at most
 
 // The telemetry field that data packets carry and acknowledgements return.
 struct IntField {
   IntKind kind = IntKind::none;
-  std::uint16_t hop_count = 0;  // records pushed; beyond the slots they overwrite the first ones
+  std::uint8_t slots = kIntSlots;  // records it has room for
+  std::uint16_t hop_count = 0;     // records pushed; beyond the slots they overwrite the first ones
   std::array<IntHop, kIntSlots> hops{};
   std::uint64_t stamp_ns = 0;
 
   std::uint32_t Size() const;
-  void Push(const IntHop& hop) { hops[hop_count++ % kIntSlots] = hop; }
+  void Push(const IntHop& hop) { hops[hop_count++ % slots] = hop; }
   void Serialize(ns3::Buffer::Iterator& at) const;
-  void Deserialize(ns3::Buffer::Iterator& at);  // `kind` is known from the header before it
+  void Deserialize(ns3::Buffer::Iterator& at);  // kind and slots are known from the header before it
 };
 
 // The 16-bit priority group field: the class in its low byte, above it what the simulator needs to know
@@ -42,6 +43,7 @@ struct IntField {
 struct Group {
   std::uint8_t traffic_class = 0;
   IntKind telemetry = IntKind::none;
+  std::uint8_t slots = kIntSlots;
   bool local = false;  // a flow without feedback control
 
   std::uint16_t Pack() const;

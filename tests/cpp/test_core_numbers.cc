@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "core/hash.hh"
 #include "core/mrg32k3a.hh"
@@ -72,6 +73,17 @@ TEST_CASE("hash: addresses and flow hashes of the reference") {
   CHECK(flow_hash(0, 15, 10000, 100, 16) == 1922962854U);
   CHECK(flow_hash(4, 0, 100, 10000, 17) == 2622064476U);
   CHECK(flow_hash(300, 5, 10007, 100, 1000) == 2393538366U);
+}
+
+// Positions from exact integer arithmetic. On the way to the second one, the sum of the two products of a
+// step passes 2^64.
+TEST_CASE("random streams: a step whose products add up to more than 64 bits") {
+  Mrg32k3a generator((std::uint64_t{1} << 63) + 50, 20);
+  std::vector<int> small;
+  for (int draw = 1; draw <= 3000; ++draw) {
+    if (generator.next() < 0.001) small.push_back(draw);
+  }
+  CHECK(small == std::vector<int>{178, 1317, 2383});
 }
 
 TEST_CASE("keyed numbers: in [0, 1), reproducible, and every key matters") {

@@ -1,13 +1,13 @@
-"""hpcmoe: packet-level simulation of mixture-of-experts training traffic on GPU clusters."""
+"""hpcmoe: packet-level simulation of mixture-of-experts inference traffic on GPU clusters."""
 
 from typing import TYPE_CHECKING, Any
 
-from hpcmoe._version import __version__
+from hpcmoe._version import __build_flags__, __git_sha__, __version__
 
 if TYPE_CHECKING:
     from hpcmoe.study import open_study
 
-__all__ = ["__version__", "open_study"]
+__all__ = ["__build_flags__", "__git_sha__", "__version__", "open_study"]
 
 
 def __getattr__(name: str) -> Any:

@@ -372,3 +372,14 @@ class TestScheduler:
 
         with pytest.raises(HpcmoeError, match="no answer from rank 0"):
             follow(Silence(), FakeWorker(), stop)  # type: ignore[arg-type]
+
+
+def test_a_results_file_names_the_commit_and_flags_of_the_build() -> None:
+    from hpcmoe import _version
+    from hpcmoe.sweep.session import software
+
+    assert software() == {
+        "hpcmoe_version": _version.__version__,
+        "git_sha": _version.__git_sha__,
+        "build_flags": _version.__build_flags__,
+    }

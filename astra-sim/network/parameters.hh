@@ -81,4 +81,7 @@ struct NetworkParams {
   std::vector<std::uint8_t> local_pairs;
 };
 
+// Throws InputError for values that no backend can run with.
+void check_parameters(const NetworkParams& params);
+
 }  // namespace hpcmoe

@@ -159,7 +159,6 @@ class Engine final : public NativeNetwork {
   TimeNs next_sample_ = kNever;
   std::uint32_t parked_monitor_ = kNil;  // its event, while the network is empty
   TimeNs parked_at_ = 0;
-  std::uint32_t first_long_int_flow_ = kNil;
   bool has_errors_ = false;
   bool lossy_ = false;  // a packet was lost or sent again: old packets may outlive their flow
   bool stopped_ = false;

@@ -27,7 +27,6 @@ using ns3::PointerValue;
 using ns3::TimeValue;
 using ns3::UintegerValue;
 
-constexpr std::uint32_t kLargestPayload = 65000;
 constexpr std::int64_t kErrorStream = 50;
 // Streams that the protocol stacks of ns-3 take per node and at set-up. The model has no such stacks, but
 // its draws are those of a network that has them.
@@ -292,16 +291,7 @@ class Builder {
 }  // namespace
 
 void check_ns3_parameters(const NetworkParams& p, const Topology& topology) {
-  if (p.payload_bytes == 0 || p.payload_bytes > kLargestPayload) {
-    throw InputError("payload_bytes " + std::to_string(p.payload_bytes) + " is not within 1 .. " +
-                     std::to_string(kLargestPayload));
-  }
-  if (p.l2_ack_interval_bytes == 0) throw InputError("l2_ack_interval_bytes must be at least 1");
-  if (p.l2_chunk_bytes == 0 && (p.l2_ack_interval_bytes > 1 || p.l2_back_to_zero)) {
-    throw InputError("l2_chunk_bytes 0 is allowed only with an ACK interval of 1 and no back-to-zero");
-  }
-  if (p.int_multi == 0) throw InputError("int_multi must be at least 1");
-  if (p.min_rate_bps == 0) throw InputError("min_rate_bps must be at least 1 bit/s");
+  check_parameters(p);
   check_controller(p);
   check_rates(p, topology);
 }

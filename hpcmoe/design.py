@@ -1,16 +1,18 @@
 """The study's design: factors, run keys and the named subsets.
 
 A run key is ``model/topology/strategy/collective/network``. Runs are always ordered factor by factor,
-each factor in the order below ("run-key order").
+each factor in the order below, then other names of the catalog ("run-key order").
 """
 
 from __future__ import annotations
 
 import fnmatch
 import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hpcmoe import catalog
 from hpcmoe.errors import InputError, closest_first
 
 MODELS = ("flash", "k3", "glm", "pro")
@@ -18,9 +20,6 @@ TOPOLOGIES = ("t1", "t2", "t3", "t4", "t5", "t6")
 STRATEGIES = ("tp2ep16", "tp4ep8", "tp8ep4", "tp16ep2")
 COLLECTIVES = ("ring_direct", "dbt_direct")
 NETWORKS = ("ib_cc0", "ib_hpcc", "roce_hpcc", "roce_dcqcn")
-
-# Tensor-parallel x expert-parallel algorithms that can be asked for by name but are not in the study.
-EXTRA_COLLECTIVES = ("ring_ring", "dbt_ring", "halving_doubling_direct", "halving_doubling_ring")
 
 FACTORS: dict[str, tuple[str, ...]] = {
     "model": MODELS,
@@ -30,8 +29,21 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "network": NETWORKS,
 }
 
-_ALLOWED: dict[str, tuple[str, ...]] = {**FACTORS, "collective": COLLECTIVES + EXTRA_COLLECTIVES}
+# Factors whose levels are entries of the catalog, with their kind there. The other one is the strategy.
+_KINDS = {"model": "models", "topology": "topologies", "collective": "collectives", "network": "networks"}
+_STRATEGY = re.compile(r"tp([1-9]\d{0,3})ep([1-9]\d{0,3})")
 _WILDCARDS = frozenset("*?[")
+
+
+def allowed_levels(factor: str) -> tuple[str, ...]:
+    """The study's levels of a factor, then the catalog's other names."""
+    others = catalog.names(_KINDS[factor]) if factor in _KINDS else ()
+    return tuple(dict.fromkeys((*FACTORS[factor], *others)))
+
+
+def is_level(factor: str, name: str) -> bool:
+    """Whether a run key may have this name there."""
+    return name in allowed_levels(factor) or (factor == "strategy" and bool(_STRATEGY.fullmatch(name)))
 
 
 @dataclass(frozen=True)
@@ -45,14 +57,14 @@ class RunKey:
     network: str
 
     def __post_init__(self) -> None:
-        for factor, allowed in _ALLOWED.items():
+        for factor in FACTORS:
             level = getattr(self, factor)
-            if level not in allowed:
+            if not is_level(factor, level):
                 raise InputError(
                     f"unknown {factor}",
                     field="run key",
                     value=level,
-                    allowed=closest_first(str(level), allowed),
+                    allowed=closest_first(str(level), allowed_levels(factor)),
                 )
 
     def __str__(self) -> str:
@@ -62,9 +74,9 @@ class RunKey:
         return self.order < other.order
 
     @property
-    def order(self) -> tuple[int, ...]:
-        """Index of each factor's level."""
-        return tuple(allowed.index(getattr(self, factor)) for factor, allowed in _ALLOWED.items())
+    def order(self) -> tuple[tuple[int, ...] | tuple[int, str], ...]:
+        """What runs are ordered by: the study's levels by place, others after them by name or degrees."""
+        return tuple(_level_order(factor, getattr(self, factor)) for factor in FACTORS)
 
     @property
     def tp(self) -> int:
@@ -87,10 +99,21 @@ class RunKey:
         return cls(*parts)
 
 
+def _level_order(factor: str, level: str) -> tuple[int, ...] | tuple[int, str]:
+    studied = FACTORS[factor]
+    if level in studied:
+        return (studied.index(level),)
+    if factor == "strategy":
+        return (len(studied), *parse_strategy(level))
+    return len(studied), level
+
+
 def parse_strategy(strategy: str) -> tuple[int, int]:
     """(TP, EP) of a name such as 'tp2ep16'."""
-    tp, _, ep = strategy.removeprefix("tp").partition("ep")
-    return int(tp), int(ep)
+    match = _STRATEGY.fullmatch(strategy)
+    if match is None:
+        raise InputError("not a strategy", field="strategy", value=strategy, allowed="tp<N>ep<M>")
+    return int(match.group(1)), int(match.group(2))
 
 
 def all_runs() -> list[RunKey]:
@@ -101,7 +124,8 @@ def all_runs() -> list[RunKey]:
 def select(patterns: Iterable[str]) -> list[RunKey]:
     """Runs whose key matches any of the shell globs, in run-key order and each once.
 
-    A key written out in full may use a collective outside the study. InputError if a pattern matches none.
+    Wildcards stand for the study's levels. A level outside the study is written out in its part of the
+    pattern: ``mymodel/t*/tp2ep16/*/ib_cc0``. InputError if a pattern matches none.
     """
     chosen: set[RunKey] = set()
     for pattern in patterns:
@@ -112,15 +136,22 @@ def select(patterns: Iterable[str]) -> list[RunKey]:
 def _matching(pattern: str) -> list[RunKey]:
     if not _WILDCARDS & set(pattern):
         return [RunKey.parse(pattern)]
-    matches = [key for key in all_runs() if fnmatch.fnmatchcase(str(key), pattern)]
+    parts = pattern.split("/")
+    levels = [
+        (*studied, *dict.fromkeys(part for part in parts if part not in studied and is_level(factor, part)))
+        for factor, studied in FACTORS.items()
+    ]
+    keys = ["/".join(combination) for combination in itertools.product(*levels)]
+    matches = [RunKey(*key.split("/")) for key in keys if fnmatch.fnmatchcase(key, pattern)]
     if not matches:
-        levels = "; ".join(f"{factor}: {' '.join(allowed)}" for factor, allowed in FACTORS.items())
-        raise InputError("no run matches", field="pattern", value=pattern, allowed=levels)
+        allowed = "; ".join(f"{factor}: {' '.join(names)}" for factor, names in FACTORS.items())
+        raise InputError("no run matches", field="pattern", value=pattern, allowed=allowed)
     return matches
 
 
 def in_study(key: RunKey) -> bool:
-    return key.collective in COLLECTIVES
+    """Whether each part of the key is a level of the study."""
+    return all(getattr(key, factor) in levels for factor, levels in FACTORS.items())
 
 
 def s_full(key: RunKey) -> bool:

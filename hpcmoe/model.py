@@ -88,7 +88,7 @@ def load_model(name: str) -> Model:
     return _model(
         name,
         entry["config"],
-        file=f"catalog/models/{name}.yaml",
+        file=str(catalog.file_of("models", name)),
         title=entry["title"],
         all_reduce_width=entry.get("all_reduce_width"),
         all_reduces_per_layer=entry["all_reduces_per_layer"],

@@ -140,7 +140,7 @@ def scenario_from_key(
         key=str(key),
         profile="study",
         topology=topo,
-        network=_study_network(mode, changes),
+        network=_study_network(key.network, changes),
         ecn=changes.ecn(_study_ecn()),
         system=parameters.complete(changes.apply("system", parameters.defaults("study", "system")), "system"),
         implementations=_catalog_implementations(key.collective),
@@ -154,11 +154,11 @@ def scenario_from_key(
     return _checked(scenario)
 
 
-def _study_network(mode: Mapping[str, Any], changes: Overrides) -> dict[str, Value]:
+def _study_network(network: str, changes: Overrides) -> dict[str, Value]:
     values = parameters.defaults("study", "network")
-    for name, value in mode["parameters"].items():
+    for name, value in catalog.load("networks", network)["parameters"].items():
         parameter = parameters.find(name)
-        values[name] = parameter.parse(str(value), file="catalog/networks")
+        values[name] = parameter.parse(str(value), file=str(catalog.file_of("networks", network)))
     return parameters.complete(changes.apply("network", values), "network")
 
 

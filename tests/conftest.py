@@ -1,10 +1,19 @@
 """Fixtures for every kind of test."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_catalog_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the user of this machine has added to the catalog has no part in the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HPCMOE_CATALOG", str(tmp_path_factory.getbasetemp() / "no-catalog"))
+        yield
 
 
 @pytest.fixture(scope="session")

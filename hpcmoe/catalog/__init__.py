@@ -1,12 +1,19 @@
 """The catalog: models, topologies, network modes, collectives and study constants as YAML files.
 
-Adding a file adds an entry; the study's own factor levels are listed in ``hpcmoe.design``.
+Beside the entries that come with the package there are the user's own, in the folder that the environment
+variable HPCMOE_CATALOG names, else in hpcmoe/catalog below the user's configuration folder
+(XDG_CONFIG_HOME, else ~/.config). Both have one folder per kind and one file per entry. The study's own
+factor levels are listed in ``hpcmoe.design``.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,33 +21,92 @@ import yaml
 from hpcmoe.errors import InputError, closest_first
 
 KINDS = ("models", "topologies", "networks", "collectives")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+NAME_RULE = "1 to 32 of a-z 0-9 _ . -, beginning with a letter or digit"
+
+
+def user_folder() -> Path:
+    """Where the user's own entries are; it need not exist."""
+    named = os.environ.get("HPCMOE_CATALOG")
+    if named:
+        return Path(named).expanduser()
+    configuration = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(configuration).expanduser() / "hpcmoe" / "catalog"
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Names of all entries of a kind, sorted."""
+    return tuple(sorted({*built_in(kind), *_user_names(user_folder(), kind)}))
 
 
 @cache
-def names(kind: str) -> tuple[str, ...]:
-    """Names of all entries of a kind, sorted."""
+def built_in(kind: str) -> tuple[str, ...]:
+    """Names of the entries that come with the package, sorted."""
     entries = (files(__package__) / kind).iterdir()
     return tuple(sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".yaml")))
 
 
 @cache
+def _user_names(folder: Path, kind: str) -> tuple[str, ...]:
+    return tuple(path.stem for path in (folder / kind).glob("*.yaml") if _NAME.fullmatch(path.stem))
+
+
 def load(kind: str, name: str) -> dict[str, Any]:
     """One entry; callers do not change it. InputError lists the names if there is none of that name."""
     if name not in names(kind):
         raise InputError(
             f"unknown name in the catalog's {kind}", value=name, allowed=closest_first(name, names(kind))
         )
-    return _read(f"{kind}/{name}.yaml")
+    return _load(file_of(kind, name))
+
+
+def file_of(kind: str, name: str) -> Path:
+    """The file of an entry, for messages and for a look."""
+    if name in built_in(kind):
+        return Path(str(files(__package__) / kind / f"{name}.yaml"))
+    return user_folder() / kind / f"{name}.yaml"
+
+
+def add(kind: str, name: str, entry: Mapping[str, Any], *, replace: bool = False, about: str = "") -> Path:
+    """Writes an entry of the user's own; ``about`` goes in front as a comment. Gives the file's path.
+
+    InputError for a name that is no name, that the package has, or that exists while ``replace`` is not set.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError("not a name", field="name", value=name, allowed=NAME_RULE)
+    if name in built_in(kind):
+        raise InputError(f"the catalog's {kind} have this name already; choose another", value=name)
+    path = user_folder() / kind / f"{name}.yaml"
+    if path.exists() and not replace:
+        raise InputError("exists already; choose another name or replace it", file=path, field="name")
+    text = "".join(f"# {line}\n" for line in about.splitlines())
+    text += yaml.safe_dump(dict(entry), sort_keys=False, allow_unicode=True, width=100)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+    forget()
+    return path
+
+
+def forget() -> None:
+    """Read the user's folder anew at the next look."""
+    _user_names.cache_clear()
+    _load.cache_clear()
 
 
 @cache
 def study() -> dict[str, Any]:
     """Constants that all runs of the study share."""
-    return _read("study.yaml")
+    return _load(Path(str(files(__package__) / "study.yaml")))
 
 
-def _read(path: str) -> dict[str, Any]:
-    data = yaml.safe_load((files(__package__) / path).read_text(encoding="utf-8"))
+@cache
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}", file=path) from error
     if not isinstance(data, dict):
-        raise InputError("not a mapping", file=f"catalog/{path}")
+        raise InputError("not a mapping", file=path)
     return data

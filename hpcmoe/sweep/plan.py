@@ -51,8 +51,13 @@ class Plan:
         return ResultPaths(self.options.file)
 
 
-FACTORS = {**design.FACTORS, "collective": design.COLLECTIVES + design.EXTRA_COLLECTIVES}
-"""Names that a results file has codes for."""
+def factor_levels(keys: Iterable[design.RunKey]) -> dict[str, tuple[str, ...]]:
+    """Names that a results file has codes for: the study's, then those that the runs have beside them."""
+    ordered = sorted(keys)
+    return {
+        factor: tuple(dict.fromkeys((*studied, *(getattr(key, factor) for key in ordered))))
+        for factor, studied in design.FACTORS.items()
+    }
 
 
 def make_plan(
@@ -91,7 +96,7 @@ def file_spec(
     provenance = {name: value for name, value in session.items() if name in schema.PROVENANCE_ATTRIBUTES}
     return FileSpec(
         runs,
-        FACTORS,
+        factor_levels(keys),
         options.tokens,
         options.layers,
         options.overrides,

@@ -1,4 +1,5 @@
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -67,15 +68,57 @@ def test_extra_collectives_are_for_keys_written_out() -> None:
     (key,) = design.select([text])
     assert str(key) == text
     assert not design.s_full(key)
-    with pytest.raises(InputError, match="no run matches"):
-        design.select(["k3/t1/tp2ep16/ring_ring/*"])
+    assert len(design.select(["k3/t1/tp2ep16/ring_ring/*"])) == 4
+    assert len(design.select(["k3/t1/tp2ep16/*"])) == 8
+
+
+def test_other_degrees_than_the_studys_are_written_out() -> None:
+    keys = design.select(["flash/t1/tp8ep8/*/ib_cc0", "flash/t1/tp4ep4/ring_direct/ib_cc0"])
+    assert [str(key) for key in keys] == [
+        "flash/t1/tp4ep4/ring_direct/ib_cc0",
+        "flash/t1/tp8ep8/ring_direct/ib_cc0",
+        "flash/t1/tp8ep8/dbt_direct/ib_cc0",
+    ]
+    assert (keys[0].tp, keys[0].ep) == (4, 4)
+    assert not design.in_study(keys[0])
+    with pytest.raises(InputError, match="unknown strategy"):
+        RunKey.parse("flash/t1/tp0ep8/ring_direct/ib_cc0")
+
+
+def test_entries_of_the_user_stand_in_run_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HPCMOE_CATALOG", str(tmp_path))
+    path = catalog.add("models", "mine", catalog.load("models", "glm"), about="A copy")
+    assert path == tmp_path / "models" / "mine.yaml"
+    assert path.read_text().startswith("# A copy\n")
+    keys = design.select(["mine/t*/tp2ep16/ring_direct/ib_cc0", "pro/t1/tp2ep16/ring_direct/ib_cc0"])
+    assert [key.model for key in keys] == ["pro"] + 6 * ["mine"]
+    assert len(design.select(["*"])) == 768
+    with pytest.raises(InputError, match="exists already"):
+        catalog.add("models", "mine", {})
+    with pytest.raises(InputError, match="have this name already"):
+        catalog.add("models", "glm", {})
+    with pytest.raises(InputError, match="not a name"):
+        catalog.add("models", "My Model", {})
+    catalog.add("models", "mine", {"title": "another"}, replace=True)
+    assert catalog.load("models", "mine") == {"title": "another"}
+
+
+@pytest.mark.parametrize("text", ["[", "- 1\n", "\xff"])
+def test_a_broken_entry_of_the_user_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("HPCMOE_CATALOG", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "bad.yaml").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"bad\.yaml: not (YAML|a mapping)"):
+        catalog.load("models", "bad")
 
 
 def test_every_level_has_a_catalog_entry() -> None:
     assert set(design.MODELS) <= set(catalog.names("models"))
     assert set(design.TOPOLOGIES) == set(catalog.names("topologies"))
     assert set(design.NETWORKS) == set(catalog.names("networks"))
-    assert set(design.COLLECTIVES + design.EXTRA_COLLECTIVES) == set(catalog.names("collectives"))
+    assert set(design.COLLECTIVES) < set(catalog.names("collectives"))
     studied = {name for name in catalog.names("collectives") if catalog.load("collectives", name)["study"]}
     assert studied == set(design.COLLECTIVES)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hpcmoe import design
 from hpcmoe.store import schema
 
-FACTORS = {**design.FACTORS, "collective": design.COLLECTIVES + design.EXTRA_COLLECTIVES}
+FACTORS = {factor: design.allowed_levels(factor) for factor in design.FACTORS}
 TABLES = pytest.mark.parametrize("table", schema.ALL_TABLES, ids=lambda table: table.path)
 
 

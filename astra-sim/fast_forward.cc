@@ -43,18 +43,21 @@ void FastForward::on_quiet() {
   if (!make_mark(now)) return;
   const auto seen = std::find_if(marks_.rbegin(), marks_.rend(), [&](const Mark& mark) {
     return mark.ranks.signature == now.ranks.signature && mark.network == now.network &&
-           system_.repeats_after(mark.ranks, now.ranks) > 0;
+           (system_.repeats_after(mark.ranks, now.ranks) > 0 ||
+            system_.ends_as_repeat(mark.ranks, now.ranks));
   });
   if (seen == marks_.rend()) {
     marks_.push_back(std::move(now));
     return;
   }
-  jump(*seen, now, system_.repeats_after(seen->ranks, now.ranks));
+  jump(*seen, now);
   marks_.clear();  // positions have moved on
 }
 
-void FastForward::jump(const Mark& first, const Mark& second, std::uint64_t count) {
-  const Jump jump{count, second.time - first.time};
+void FastForward::jump(const Mark& first, const Mark& second) {
+  const Jump jump{system_.repeats_after(first.ranks, second.ranks), second.time - first.time};
+  const bool to_end = system_.ends_as_repeat(first.ranks, second.ranks);
+  const std::uint64_t count = jump.count + to_end;
   const LabelStep step = system_.label_step(first.ranks, second.ranks);
   repeats_.push_back({first.flows, second.flows, first.pauses, second.pauses, first.queues, second.queues,
                       count, jump.period_ns, step.layer, step.node_id});
@@ -63,8 +66,13 @@ void FastForward::jump(const Mark& first, const Mark& second, std::uint64_t coun
   for (std::size_t i = 0; i < second.links.size(); ++i) {
     add_difference(added_links_[i], first.links[i], second.links[i], count, kLinks);
   }
-  system_.skip(first.ranks, second.ranks, jump);
-  added_ns_ += jump.total_ns();
+  if (to_end) {
+    --added_totals_.events;  // the last copy ends before the barrier and has not its event
+    system_.skip_to_end(first.ranks, second.ranks, jump);
+  } else {
+    system_.skip(first.ranks, second.ranks, jump);
+  }
+  added_ns_ += count * jump.period_ns;
   added_layers_ += count * static_cast<std::uint64_t>(std::max<std::int64_t>(step.layer, 0));
   network_.offset_records(added_ns_);
 }

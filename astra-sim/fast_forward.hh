@@ -42,7 +42,7 @@ class FastForward {
   };
 
   bool make_mark(Mark& mark) const;
-  void jump(const Mark& first, const Mark& second, std::uint64_t count);
+  void jump(const Mark& first, const Mark& second);
 
   PacketNetwork& network_;
   SystemLayer& system_;

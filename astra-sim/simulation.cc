@@ -40,6 +40,7 @@ class Simulation::Impl {
     if (!started_) {
       started_ = true;
       system_.start();
+      if (system_.wants_quiet_stop()) fast_forward_.on_quiet();
     }
     const RunStatus status = network_->run(max_events, kNever);
     if (status == RunStatus::quiet) fast_forward_.on_quiet();

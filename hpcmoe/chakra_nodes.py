@@ -137,7 +137,7 @@ def _collective(node: TraceNode, attributes: _Attributes) -> None:
         allowed = [f"{member.name} ({member.value})" for member in CollectiveType]
         raise attributes.error(f"unsupported collective {name}", "comm_type", value, allowed)
     node.comm_type = value
-    node.comm_bytes = attributes.integer("comm_size", U64)
+    node.comm_bytes = attributes.integer("comm_size", U64, 0 if value == CollectiveType.BARRIER else None)
     node.comm_priority = attributes.integer("comm_priority", U32, 0)
     node.involved_dims = attributes.dims()
     node.group = attributes.group()

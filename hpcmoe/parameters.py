@@ -14,7 +14,7 @@ from typing import Any, Literal
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.units import parse_rate_bps
 
-Section = Literal["network", "system"]
+Section = Literal["network", "system", "workload"]
 Kind = Literal["int", "float", "bool", "enum"]
 Value = int | float | bool
 
@@ -224,8 +224,8 @@ _PROFILE = (
              choices={"descending": 0, "ascending": 1}, upstream_default=0),
     _network("ecn_random", "enum", 1, "marking numbers: one new stream per draw, or keyed by port and packet",
              choices={"streams": 0, "keyed": 1}, upstream_default=0),
-    _bool("restart_counters_when_idle", True, "INT counters, INT time and source ports restart whenever the "
-          "network is empty", upstream_default=False),
+    _bool("restart_counters_when_idle", True, "INT counters, INT time, source ports and NIC round robins "
+          "restart whenever the network is empty", upstream_default=False),
     _bool("local_int", False, "packets of flows without congestion control carry INT bytes",
           upstream_default=True),
     _bool("local_window", True, "flows without congestion control keep the pair's window in every mode",
@@ -297,17 +297,28 @@ _SYSTEM = (
             upstream_default=1, upstream_key="num-npus-per-node"),
 )
 
+
+def _workload(name: str, kind: Kind, default: Value, help: str, **rest: Any) -> Parameter:
+    return Parameter(name, "workload", kind, default, help, **rest)
+
+
+# How a model's step becomes traces. Where traces are given there is nothing of this to choose.
+_WORKLOAD = (
+    _workload("layer_sync", "enum", 1, "barrier: all ranks begin a layer together; none: each goes on as "
+              "soon as its own chain allows", choices={"none": 0, "barrier": 1}),
+)
 # fmt: on
 
-PARAMETERS: dict[str, Parameter] = {p.name: p for p in _MODEL + _PROFILE + _SYSTEM}
+PARAMETERS: dict[str, Parameter] = {p.name: p for p in _MODEL + _PROFILE + _SYSTEM + _WORKLOAD}
 NETWORK_NAMES = tuple(p.name for p in _MODEL + _PROFILE)
 SYSTEM_NAMES = tuple(p.name for p in _SYSTEM)
+WORKLOAD_NAMES = tuple(p.name for p in _WORKLOAD)
 PROFILE_SWITCHES = tuple(p.name for p in _PROFILE)
 SYSTEM_PROFILE_SWITCHES = ("compute_ties",)
 
 
 def section_names(section: Section) -> tuple[str, ...]:
-    return NETWORK_NAMES if section == "network" else SYSTEM_NAMES
+    return {"network": NETWORK_NAMES, "system": SYSTEM_NAMES, "workload": WORKLOAD_NAMES}[section]
 
 
 def find(name: str, *, extra: Iterable[str] = ()) -> Parameter:

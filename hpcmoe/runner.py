@@ -59,8 +59,8 @@ class RunResult:
       one before, with layer and node_id raised by layer_step and node_step. Counters and rank times include
       the copies.
 
-    ``quiet_moments``: how often all ranks computed while the network was empty; where that never happens
-    nothing can be added.
+    ``quiet_moments``: how often the network was empty and every rank computed or waited, the start included;
+    fast-forward compares these moments.
     """
 
     wall_ns: int

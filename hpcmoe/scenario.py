@@ -60,6 +60,7 @@ class Scenario:
     cc_disabled_pairs: np.ndarray | None = None
     tokens: int | None = None
     layers: int | None = None
+    workload: Mapping[str, Value] | None = None
     warnings: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,6 +81,7 @@ class Scenario:
             "profile": self.profile,
             "tokens": self.tokens,
             "layers": self.layers,
+            "workload": self.workload,
             "node_names": list(self.topology.node_names),
             "server_of_host": list(self.topology.server_of_host),
             **self._inputs(),
@@ -135,7 +137,9 @@ def scenario_from_key(
     topo = topology.build(key.topology, delay)
     model = model or load_model(key.model)
     tokens = catalog.study()["tokens"] if tokens is None else tokens
-    graph = build_workload(model, key.tp, key.ep, tokens, layers).graph
+    options = changes.apply("workload", parameters.defaults("study", "workload"))
+    workload = parameters.complete(options, "workload")
+    graph = build_workload(model, key.tp, key.ep, tokens, layers, workload).graph
     scenario = Scenario(
         key=str(key),
         profile="study",
@@ -150,6 +154,7 @@ def scenario_from_key(
         cc_disabled_pairs=_same_server(topo),
         tokens=tokens,
         layers=layers,
+        workload=workload,
     )
     return _checked(scenario)
 
@@ -200,6 +205,7 @@ def scenario_from_upstream_files(
 ) -> Scenario:
     """A run of upstream's input files; the topology is the one that the network configuration names."""
     changes = Overrides(overrides or {}, allow_external_delay=False)
+    changes.refuse("workload", "the traces are given, and they say what runs")
     dims = upstream.read_logical_dims(files.logical_topology)
     ranks = math.prod(dims)
     system, implementations, warnings = _upstream_system(files, profile, changes)

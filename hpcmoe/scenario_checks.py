@@ -239,7 +239,7 @@ def _point_to_point_pairs(scenario: Scenario, rank: int) -> set[tuple[int, int]]
 
 
 def _phases(scenario: Scenario, use: _Use, rank: int) -> list[_Phase]:
-    if use.kind == CollectiveType.BROADCAST:
+    if use.kind in (CollectiveType.BROADCAST, CollectiveType.BARRIER):
         return []
     name = _IMPLEMENTATION_OF[use.kind]
     entries = scenario.implementations.get(name)

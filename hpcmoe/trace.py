@@ -33,6 +33,7 @@ class CollectiveType(IntEnum):
     BROADCAST = 5
     ALL_TO_ALL = 6
     REDUCE_SCATTER = 7
+    BARRIER = 9
 
 
 @dataclass(slots=True)

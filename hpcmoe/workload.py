@@ -1,23 +1,26 @@
-"""A model's training step on one rank as a serial chain of compute and collective nodes.
+"""A model's inference step on one rank as a serial chain of compute and collective nodes.
 
 A MoE layer is attention, all-reduce over TP, all-to-all over EP (dispatch), experts, all-to-all over EP
 (combine), shared FFN, all-reduce over TP. A dense layer is attention, all-reduce, FFN, all-reduce. Models
-with one all-reduce per layer keep the one after attention. All ranks run the same chain.
+with one all-reduce per layer keep the one after attention. All ranks run the same chain. Between layers
+there may be a barrier (parameter ``layer_sync``): without one the ranks drift apart by nanoseconds, and
+patterns that are free of collisions when all start together lose that.
 
 Volumes in bytes, with 2 bytes an element: all-reduce T * width * 2, all-to-all T * width * k * 2 / EP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hpcmoe import catalog
+from hpcmoe import catalog, parameters
 from hpcmoe.compute import layer_flop
 from hpcmoe.errors import InputError
 from hpcmoe.model import Model
+from hpcmoe.parameters import Value
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
 
 BYTES_PER_ELEMENT = 2
@@ -36,14 +39,29 @@ class Workload:
     graph: TraceGraph
 
 
-def build_workload(model: Model, tp: int, ep: int, tokens: int, moe_layers: int | None = None) -> Workload:
-    """The chain of all layers, or of the leading dense layers and ``moe_layers`` MoE layers."""
+def build_workload(
+    model: Model,
+    tp: int,
+    ep: int,
+    tokens: int,
+    moe_layers: int | None = None,
+    options: Mapping[str, Value] | None = None,
+) -> Workload:
+    """The chain of all layers, or of the leading dense layers and ``moe_layers`` MoE layers.
+
+    ``options`` are parameters of the section 'workload', all of them; None is the study's defaults.
+    """
     _check(model, tp, ep, tokens, moe_layers)
+    options = (
+        parameters.complete(parameters.defaults("study", "workload"), "workload")
+        if options is None
+        else options
+    )
     layers = model.layers if moe_layers is None else model.dense_layers + moe_layers
     maker = _LayerMaker(model, tp, ep, tokens)
     nodes: list[TraceNode] = []
     for layer in range(layers):
-        for node in maker.layer(layer):
+        for node in maker.layer(layer, synchronized=bool(options["layer_sync"]) and layer > 0):
             node.id = len(nodes)
             node.parents = (node.id - 1,) if nodes else ()
             nodes.append(node)
@@ -71,9 +89,11 @@ class _LayerMaker:
         self._all_reduce_bytes = tokens * model.all_reduce_width * BYTES_PER_ELEMENT
         self._all_to_all_bytes = tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // ep
 
-    def layer(self, layer: int) -> Iterator[TraceNode]:
+    def layer(self, layer: int, *, synchronized: bool) -> Iterator[TraceNode]:
         dense = layer < self._model.dense_layers
         flop = self._flop[dense]
+        if synchronized:
+            yield self._barrier(layer)
         yield self._compute(layer, "attn", flop.attention / self._tp, self._split["attention_tensor_bytes"])
         yield self._collective(layer, "ar1")
         if not dense:
@@ -90,6 +110,11 @@ class _LayerMaker:
     def _compute(self, layer: int, role: str, flop: Fraction, tensor_bytes: int) -> TraceNode:
         node = TraceNode(0, NodeType.COMP, f"L{layer}.{role}", layer=layer)
         node.num_ops, node.tensor_bytes = max(1, int(flop)), tensor_bytes
+        return node
+
+    def _barrier(self, layer: int) -> TraceNode:
+        node = TraceNode(0, NodeType.COMM_COLL, f"L{layer}.sync", layer=layer)
+        node.comm_type = CollectiveType.BARRIER
         return node
 
     def _collective(self, layer: int, role: str) -> TraceNode:

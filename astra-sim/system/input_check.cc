@@ -216,6 +216,8 @@ std::string name_of(CollectiveType op) {
       return "all_to_all";
     case CollectiveType::reduce_scatter:
       return "reduce_scatter";
+    case CollectiveType::barrier:
+      return "barrier";
   }
   return std::to_string(static_cast<unsigned>(op));
 }
@@ -223,13 +225,18 @@ std::string name_of(CollectiveType op) {
 bool is_supported(CollectiveType op) {
   return op == CollectiveType::all_reduce || op == CollectiveType::all_gather ||
          op == CollectiveType::broadcast || op == CollectiveType::all_to_all ||
-         op == CollectiveType::reduce_scatter;
+         op == CollectiveType::reduce_scatter || op == CollectiveType::barrier;
 }
 
 void NodeCheck::check_collective() const {
   const CollectiveType op = node_.comm_type;
-  if (!is_supported(op)) refuse_field("comm_type", name_of(op), "0, 2, 5, 6, 7");
+  if (!is_supported(op)) refuse_field("comm_type", name_of(op), "0, 2, 5, 6, 7, 9");
   if (op == CollectiveType::broadcast) return;
+  if (op == CollectiveType::barrier) {
+    if (node_.group != 0)
+      refuse_field("pg_name", std::to_string(node_.group), "0: a barrier is of all ranks");
+    return;
+  }
   check_group_of_node();
   const Scope scope = layouts_.scope_of(node_);
   if (!scope.layout) refuse_field("comm_type", name_of(op), "a collective with a configured implementation");

@@ -46,7 +46,7 @@ class NetworkBackend {
   virtual void schedule_timer(std::uint32_t id, TimeNs delay_ns) = 0;
   // Starts a flow; it enters the network at this time stamp, two zero-delay events later.
   virtual void start_flow(const FlowRequest& request) = 0;
-  // Every rank has finished: no further event runs.
+  // Every rank has finished: no later event runs.
   virtual void stop() = 0;
 };
 

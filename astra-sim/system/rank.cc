@@ -35,6 +35,7 @@ void Rank::run_event(const RankEvent& event) {
 void Rank::skip(std::uint32_t from, std::uint32_t to, const Jump& jump) {
   workload_.skip(from, to, jump);
   if (environment_.compute_clock.is_computing(rank())) environment_.compute_clock.move(rank(), position());
+  if (environment_.barrier.is_waiting(rank())) environment_.barrier.move(rank(), position());
   if (engine_.is_active()) engine_.move_to(position(), workload_.node(position()));
 }
 

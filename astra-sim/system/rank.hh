@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "system/barrier.hh"
 #include "system/collective_engine.hh"
 #include "system/compute_clock.hh"
 #include "system/event_table.hh"
@@ -20,6 +21,7 @@ struct RankEnvironment {
   const CollectiveLayouts& layouts;
   Timers& timers;
   ComputeClock& compute_clock;
+  Barrier& barrier;
   Messenger& messenger;
   RemoteMemory& memory;
 };
@@ -47,6 +49,7 @@ class Rank final : private NodeActions, private CollectiveClient {
   std::uint32_t position() const { return workload_.graph().latest_taken(); }
   // Goes on as if the nodes (from, to] had run `jump.count` more times.
   void skip(std::uint32_t from, std::uint32_t to, const Jump& jump);
+  void skip_rest(std::uint32_t period, TimeNs period_ns) { workload_.skip_rest(period, period_ns); }
 
   const Workload& workload() const { return workload_; }
   const CollectiveEngine& engine() const { return engine_; }
@@ -55,6 +58,7 @@ class Rank final : private NodeActions, private CollectiveClient {
   TimeNs now() const override { return events_.reported_now(); }
   void run_for(std::uint32_t node, TimeNs runtime_ns) override;
   void start_collective(std::uint32_t node) override;
+  void arrive_at_barrier(std::uint32_t node) override { environment_.barrier.arrive(rank(), node); }
   void post_send(std::uint32_t node) override;
   bool post_receive(std::uint32_t node) override;
   void access_remote_memory(std::uint32_t node) override;

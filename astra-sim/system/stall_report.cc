@@ -49,6 +49,7 @@ std::string taken_reason(const Rank& rank, std::uint32_t index, const SystemPara
   if (params.replay_only) return "the end of its recorded duration";
   switch (node.type) {
     case NodeType::coll:
+      if (node.comm_type == CollectiveType::barrier) return "the other ranks at a barrier";
       if (node.comm_type != CollectiveType::broadcast) return collective_reason(rank, matcher);
       return "the end of its recorded duration";
     case NodeType::send:

@@ -21,10 +21,11 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
         layouts_(params_, static_cast<std::uint32_t>(traces.size())),
         timers_(network),
         clock_(timers_, layouts_.ranks()),
+        barrier_(timers_, layouts_.ranks()),
         messenger_(network, *this, layouts_.ranks(), params_.rendezvous_protocol),
         memory_(params_, layouts_.ranks()) {
     check_traces(params_, layouts_, traces);
-    const RankEnvironment environment{params_, layouts_, timers_, clock_, messenger_, memory_};
+    const RankEnvironment environment{params_, layouts_, timers_, clock_, barrier_, messenger_, memory_};
     RankObserver& observer = *this;
     for (std::uint32_t rank = 0; rank < traces.size(); ++rank) {
       ranks_.emplace_back(rank, std::move(traces[rank]), environment, observer);
@@ -37,8 +38,11 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   void on_timer(std::uint32_t rank) {
     timers_.called_back();
     last_activity_ = network_.now();
+    const auto complete = [this](std::uint32_t done, std::uint32_t node) { ranks_[done].complete(node); };
     if (rank == clock_.id()) {
-      clock_.drain([this](std::uint32_t done, std::uint32_t node) { ranks_[done].complete(node); });
+      clock_.drain(complete);
+    } else if (rank == barrier_.id()) {
+      barrier_.drain(complete);
     } else {
       ranks_[rank].on_timer();
     }
@@ -52,8 +56,10 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   bool wants_quiet_stop();
   QuietState quiet_state();
   std::uint64_t repeats_after(const QuietState& first, const QuietState& second) const;
+  bool ends_as_repeat(const QuietState& first, const QuietState& second) const;
   LabelStep label_step(const QuietState& first, const QuietState& second) const;
   void skip(const QuietState& first, const QuietState& second, const Jump& jump);
+  void skip_to_end(const QuietState& first, const QuietState& second, const Jump& repeats);
 
   std::uint32_t ranks() const { return layouts_.ranks(); }
   std::uint32_t finished() const { return finished_; }
@@ -78,6 +84,7 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
   CollectiveLayouts layouts_;
   Timers timers_;
   ComputeClock clock_;
+  Barrier barrier_;
   Messenger messenger_;
   RemoteMemory memory_;
   std::deque<Rank> ranks_;  // a deque: ranks refer to their own parts and must not move
@@ -132,6 +139,17 @@ std::uint64_t SystemLayer::Impl::repeats_after(const QuietState& first, const Qu
   return count;
 }
 
+bool SystemLayer::Impl::ends_as_repeat(const QuietState& first, const QuietState& second) const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (second.positions[i] <= first.positions[i]) return false;
+    const Workload& workload = ranks_[i].workload();
+    if (!hpcmoe::ends_as_repeat(workload.trace(), first.positions[i], second.positions[i])) return false;
+    const TimeNs barrier_end = workload.times().span(second.positions[i] - 1).second;
+    if (barrier_end != timers_.reported_now()) return false;  // something was still under way at its end
+  }
+  return true;
+}
+
 LabelStep SystemLayer::Impl::label_step(const QuietState& first, const QuietState& second) const {
   const auto& nodes = ranks_.front().workload().trace().nodes;
   const TraceNode &early = nodes[first.positions.front()], &late = nodes[second.positions.front()];
@@ -145,6 +163,16 @@ void SystemLayer::Impl::skip(const QuietState& first, const QuietState& second, 
                            jump.count * (second.bytes_received[i] - first.bytes_received[i]));
   }
   timers_.add(jump.total_ns());
+}
+
+void SystemLayer::Impl::skip_to_end(const QuietState& first, const QuietState& second, const Jump& repeats) {
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    const std::uint32_t period = second.positions[i] - first.positions[i];
+    if (repeats.count > 0) ranks_[i].skip(first.positions[i], second.positions[i], repeats);
+    messenger_.add_traffic(i, (repeats.count + 1) * (second.bytes_sent[i] - first.bytes_sent[i]),
+                           (repeats.count + 1) * (second.bytes_received[i] - first.bytes_received[i]));
+    ranks_[i].skip_rest(period, repeats.period_ns);
+  }
 }
 
 RankReport SystemLayer::Impl::report(std::uint32_t rank) const {
@@ -184,8 +212,14 @@ std::uint64_t SystemLayer::repeats_after(const QuietState& first, const QuietSta
 LabelStep SystemLayer::label_step(const QuietState& first, const QuietState& second) const {
   return impl_->label_step(first, second);
 }
+bool SystemLayer::ends_as_repeat(const QuietState& first, const QuietState& second) const {
+  return impl_->ends_as_repeat(first, second);
+}
 void SystemLayer::skip(const QuietState& first, const QuietState& second, const Jump& jump) {
   impl_->skip(first, second, jump);
+}
+void SystemLayer::skip_to_end(const QuietState& first, const QuietState& second, const Jump& repeats) {
+  impl_->skip_to_end(first, second, repeats);
 }
 std::uint32_t SystemLayer::ranks() const { return impl_->ranks(); }
 std::uint32_t SystemLayer::finished_ranks() const { return impl_->finished(); }

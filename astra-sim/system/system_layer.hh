@@ -55,9 +55,14 @@ class SystemLayer final : public NetworkClient {
   QuietState quiet_state();  // at a quiet stop
   // How often every rank's trace repeats the stretch between two states of equal signature.
   std::uint64_t repeats_after(const QuietState& first, const QuietState& second) const;
+  // Whether what is left of the traces after those repeats goes like the beginning of the stretch, which
+  // came to rest at that point: all ranks at a barrier, which ended at `second`, and the network empty.
+  bool ends_as_repeat(const QuietState& first, const QuietState& second) const;
   LabelStep label_step(const QuietState& first, const QuietState& second) const;
   // At `second`: goes on as if the stretch had run `jump.count` more times.
   void skip(const QuietState& first, const QuietState& second, const Jump& jump);
+  // Ends every rank, where `ends_as_repeat` holds, as if the repeats and the rest had run.
+  void skip_to_end(const QuietState& first, const QuietState& second, const Jump& repeats);
 
   std::uint32_t ranks() const;
   std::uint32_t finished_ranks() const;

@@ -10,6 +10,23 @@ bool same_content(const TraceNode& a, const TraceNode& b) {
          a.tag == b.tag && a.involved_dims == b.involved_dims && a.group == b.group;
 }
 
+// How many nodes from `from` on are like those `to - from` later.
+std::uint32_t alike_from(const RankTrace& trace, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t period = to - from;
+  const auto& nodes = trace.nodes;
+  const std::uint64_t id_step = nodes[to].id - nodes[from].id;
+  const std::int32_t layer_step = nodes[to].layer - nodes[from].layer;
+  std::uint32_t x = from;  // the node in work counts too
+  for (; x + period < nodes.size(); ++x) {
+    const TraceNode &early = nodes[x], &late = nodes[x + period];
+    if (!same_content(early, late) || late.id - early.id != id_step ||
+        late.layer - early.layer != layer_step) {
+      break;
+    }
+  }
+  return x - from;
+}
+
 }  // namespace
 
 bool is_chain(const RankTrace& trace) {
@@ -23,19 +40,17 @@ bool is_chain(const RankTrace& trace) {
 }
 
 std::uint64_t repeats_after(const RankTrace& trace, std::uint32_t from, std::uint32_t to) {
-  const std::uint32_t period = to - from;
+  const std::uint32_t alike = alike_from(trace, from, to);
+  return alike == 0 ? 0 : (alike - 1) / (to - from);
+}
+
+bool ends_as_repeat(const RankTrace& trace, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t period = to - from, alike = alike_from(trace, from, to);
   const auto& nodes = trace.nodes;
-  const std::uint64_t id_step = nodes[to].id - nodes[from].id;
-  const std::int32_t layer_step = nodes[to].layer - nodes[from].layer;
-  std::uint32_t x = from;  // the node in work counts too
-  for (; x + period < nodes.size(); ++x) {
-    const TraceNode &early = nodes[x], &late = nodes[x + period];
-    if (!same_content(early, late) || late.id - early.id != id_step ||
-        late.layer - early.layer != layer_step) {
-      break;
-    }
-  }
-  return x == from ? 0 : (x - from - 1) / period;
+  if (alike == 0 || from + alike + period != nodes.size()) return false;
+  const TraceNode& before = nodes[to - 1];
+  const bool rests_at_barrier = before.type == NodeType::coll && before.comm_type == CollectiveType::barrier;
+  return rests_at_barrier && nodes[to].type == NodeType::comp && (alike - 1) % period + 2 == period;
 }
 
 }  // namespace hpcmoe

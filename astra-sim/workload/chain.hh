@@ -16,4 +16,9 @@ bool is_chain(const RankTrace& trace);
 // may differ, but by one and the same step from each copy to the next.
 std::uint64_t repeats_after(const RankTrace& trace, std::uint32_t from, std::uint32_t to);
 
+// Whether after those repeats the trace ends with the beginning of one more: with all of it but a barrier
+// and the computation `to` behind it. A stretch that came to rest at that barrier then shows how the trace
+// ends.
+bool ends_as_repeat(const RankTrace& trace, std::uint32_t from, std::uint32_t to);
+
 }  // namespace hpcmoe

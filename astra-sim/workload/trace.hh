@@ -24,6 +24,7 @@ enum class CollectiveType : std::uint8_t {
   broadcast = 5,
   all_to_all = 6,
   reduce_scatter = 7,
+  barrier = 9,
 };
 
 struct TraceNode {

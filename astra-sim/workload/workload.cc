@@ -44,8 +44,12 @@ void Workload::complete(std::uint32_t index) {
   release(index);
   issue_ready();
   if (finished_ || !graph_.free_nodes().empty() || graph_.taken() > 0) return;
+  finish(actions_.now());
+}
+
+void Workload::finish(TimeNs tick) {
   finished_ = true;
-  finish_ns_ = actions_.now();
+  finish_ns_ = tick;
   actions_.workload_finished();
 }
 
@@ -55,13 +59,27 @@ void Workload::skip(std::uint32_t from, std::uint32_t to, const Jump& jump) {
   times_.end(to, times_.span(from).second + jump.period_ns);
   for (std::uint32_t node = to; node < last; ++node) {
     graph_.finish(node);
-    graph_.take(node + 1);
     const std::uint32_t next = node + 1;
-    times_.start(next, times_.span(next - period).first + jump.period_ns);
+    start_skipped(next, times_.span(next - period).first + jump.period_ns);
     if (next < last) times_.end(next, times_.span(next - period).second + jump.period_ns);
-    const TraceNode& skipped = trace_.nodes[next];
-    if (skipped.type == NodeType::comp && !skipped.is_cpu_op) times_.add_modelled(runtime_of(skipped));
   }
+}
+
+void Workload::skip_rest(std::uint32_t period, TimeNs period_ns) {
+  const auto end = static_cast<std::uint32_t>(trace_.nodes.size());
+  for (std::uint32_t node = graph_.latest_taken(); node < end; ++node) {
+    times_.end(node, times_.span(node - period).second + period_ns);
+    graph_.finish(node);
+    if (node + 1 < end) start_skipped(node + 1, times_.span(node + 1 - period).first + period_ns);
+  }
+  finish(times_.span(end - 1).second);
+}
+
+void Workload::start_skipped(std::uint32_t index, TimeNs tick) {
+  graph_.take(index);
+  times_.start(index, tick);
+  const TraceNode& node = trace_.nodes[index];
+  if (node.type == NodeType::comp && !node.is_cpu_op) times_.add_modelled(runtime_of(node));
 }
 
 void Workload::push_snapshot() {
@@ -100,6 +118,8 @@ bool Workload::act(std::uint32_t index) {
     actions_.access_remote_memory(index);
   } else if (node.comm_type == CollectiveType::broadcast) {
     actions_.run_for(index, replay_ns(node));  // not simulated: the recorded duration is all there is
+  } else if (node.comm_type == CollectiveType::barrier) {
+    actions_.arrive_at_barrier(index);
   } else {
     actions_.start_collective(index);
   }

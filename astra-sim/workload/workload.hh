@@ -24,6 +24,7 @@ class NodeActions {
   virtual TimeNs now() const = 0;
   virtual void run_for(std::uint32_t node, TimeNs runtime_ns) = 0;
   virtual void start_collective(std::uint32_t node) = 0;
+  virtual void arrive_at_barrier(std::uint32_t node) = 0;
   virtual void post_send(std::uint32_t node) = 0;
   virtual bool post_receive(std::uint32_t node) = 0;  // true: the data is there, the node is complete
   virtual void access_remote_memory(std::uint32_t node) = 0;
@@ -46,6 +47,9 @@ class Workload {
   // A chain: the nodes (from, to] have run and `to` is in work. Their further copies are taken as
   // run, each `jump.period_ns` after the one before; the last copy's end is in work afterwards.
   void skip(std::uint32_t from, std::uint32_t to, const Jump& jump);
+  // A chain: the node in work and all that follow end as the nodes `period` places before them did,
+  // `period_ns` later.
+  void skip_rest(std::uint32_t period, TimeNs period_ns);
 
   bool finished() const { return finished_; }
   TimeNs finish_ns() const { return finish_ns_; }
@@ -64,6 +68,8 @@ class Workload {
   void push_snapshot();
   bool issue(std::uint32_t index);  // true: complete already
   bool act(std::uint32_t index);
+  void start_skipped(std::uint32_t index, TimeNs tick);
+  void finish(TimeNs tick);
   void run(std::uint32_t index);
   TimeNs runtime_of(const TraceNode& node) const;
   void release(std::uint32_t index);

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         common.end_progress(progress)
     common.write_json(arguments.json, to_json(scenario, result))
     if arguments.json != "-":
-        print("\n".join(table(scenario, result, arguments.backend)))
+        print("\n".join(table(scenario, result, arguments.backend, arguments.fast_forward)))
         if arguments.profile:
             print("\n".join(cost(result)))
     return 0
@@ -53,7 +53,9 @@ def to_json(scenario: Scenario, result: Any) -> dict[str, Any]:
     }
 
 
-def table(scenario: Scenario, result: Any, backend: str = "native") -> Iterator[str]:
+def table(
+    scenario: Scenario, result: Any, backend: str = "native", fast_forward: bool = True
+) -> Iterator[str]:
     """A short table for people."""
     layers = "all" if scenario.layers is None else str(scenario.layers)
     yield f"{scenario.key}  ({scenario.tokens} tokens, {layers} MoE layers)"
@@ -64,7 +66,7 @@ def table(scenario: Scenario, result: Any, backend: str = "native") -> Iterator[
             ("completion time", f"{result.wall_ns / 1e6:.6f} ms  (rank {result.bottleneck_rank})"),
             ("GPU time", f"{result.gpu_ns / 1e6:.6f} ms"),
             ("communication time", f"{result.comm_ns / 1e6:.6f} ms  ({fraction:.1%})"),
-            ("layers simulated", _layers(result, backend)),
+            ("layers simulated", _layers(result, backend, fast_forward)),
             ("ECN marks", f"{result.ecn_marks}"),
             ("PFC pauses", f"{result.pfc_pauses}"),
             ("dropped packets", f"{result.drops}"),
@@ -72,13 +74,25 @@ def table(scenario: Scenario, result: Any, backend: str = "native") -> Iterator[
     )
 
 
-def _layers(result: Any, backend: str) -> str:
+def _layers(result: Any, backend: str, fast_forward: bool) -> str:
+    simulated = result.layers_simulated
     if backend == "ns3":
-        return f"{result.layers_simulated}, all of them: ns-3 adds none"
+        return f"{simulated}, all of them: ns-3 adds none"
+    if not fast_forward:
+        return f"{simulated}, all of them as asked for"
     if result.layers_added:
-        return f"{result.layers_simulated}, and {result.layers_added} proven equal and added"
-    why = "no state came twice" if result.quiet_moments else "the ranks were never all at rest at once"
-    return f"{result.layers_simulated}, none added ({why})"
+        return f"{simulated}, and {result.layers_added} proven equal and added"
+    return f"{simulated}, none added ({_why_none(result)})"
+
+
+def _why_none(result: Any) -> str:
+    if result.layers_simulated <= 1:
+        return "there is one"
+    if result.quiet_moments == 0:
+        return "its traces or parameters rule that out"
+    if result.quiet_moments == 1:
+        return "the ranks were all at rest only at the start"
+    return "no state came twice"
 
 
 def cost(result: Any) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Flow(NamedTuple):
 @dataclass(frozen=True)
 class Node:
     """One node of the chain that every rank runs. ``duration_ns`` is of compute, ``algorithm`` of
-    collectives; a node starts when the one before it ends."""
+    collectives, and a barrier has neither; a node starts when the one before it ends."""
 
     id: int
     layer: int
@@ -69,6 +69,10 @@ class Node:
     @property
     def is_compute(self) -> bool:
         return self.duration_ns is not None
+
+    @property
+    def is_barrier(self) -> bool:
+        return self.duration_ns is None and not self.algorithm
 
     @property
     def title(self) -> str:
@@ -123,7 +127,7 @@ class RunRecord:
         """The nodes of a rank in order; InputError when this version would build other ones."""
         key, config = RunKey.parse(self.key), self.config
         graph = build_workload(
-            load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"]
+            load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"], config.get("workload")
         ).graph
         if [graph.digest()] != config["trace_sha256"]:
             raise InputError(
@@ -139,6 +143,8 @@ class RunRecord:
             return Node(
                 i, layer, role, compute_ns(self.system, int(graph.num_ops[i]), int(graph.tensor_bytes[i]))
             )
+        if graph.comm_type[i] == CollectiveType.BARRIER:
+            return Node(i, layer, role, None)
         dim = int(graph.involved_dims[i]).bit_length() - 1
         entry = self.config["implementations"][_COLLECTIVE_KEYS[CollectiveType(int(graph.comm_type[i]))]][dim]
         return Node(i, layer, role, None, ALGORITHMS[entry[0]])
@@ -149,8 +155,8 @@ class RunRecord:
         return repeated.layers_held(self.traces)
 
     def nodes_of(self, layer: int) -> tuple[Node, ...]:
-        """The chain's nodes of one layer."""
-        return tuple(node for node in self.chain if node.layer == layer)
+        """The chain's nodes of one layer, from the barrier on with which it may begin."""
+        return tuple(node for node in self.chain if node.layer == layer and not node.is_barrier)
 
     def flows_of(self, layer: int) -> list[Flow]:
         """Flows of one layer, in order of completion. The last few layers asked for are kept."""

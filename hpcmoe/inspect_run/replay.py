@@ -89,6 +89,7 @@ class Replay:
         self._sends: dict[Place, list[Flow]] = {}
         self._receives: dict[Place, list[Flow]] = {}
         self._chunks: dict[tuple[int, int], set[int]] = {}
+        self._barriers: dict[int, tuple[int, int]] = {}
 
     # --- records ------------------------------------------------------------------------------------
 
@@ -149,7 +150,16 @@ class Replay:
         found = self._node(node)
         if found.duration_ns is not None:
             return self.node_start(rank, node) + found.duration_ns
+        if found.is_barrier:
+            return self._last_at_barrier(node)[0]
         return max(self.exit(rank, node, chunk).time_ns for chunk in self.chunks(rank, node))
+
+    def _last_at_barrier(self, node: int) -> tuple[int, int]:
+        """When the last rank gets to a barrier, and which that is (the lowest of several)."""
+        if node not in self._barriers:
+            starts = [self.node_start(rank, node) for rank in range(len(self.record.ranks))]
+            self._barriers[node] = max(starts), starts.index(max(starts))
+        return self._barriers[node]
 
     def chunk_start(self, rank: int, node: int, chunk: int) -> int:
         """The first chunks start with the node, each other one when an earlier chunk leaves."""
@@ -197,6 +207,8 @@ class Replay:
     def _before_node_end(self, moment: Moment) -> Step:
         rank, node, time_ns = moment.rank, moment.node, moment.time_ns
         duration = self._node(node).duration_ns
+        if self._node(node).is_barrier:
+            return [], Moment("node_end", self._last_at_barrier(node)[1], node - 1, time_ns)
         if duration is None:
             exits = [self.exit(rank, node, chunk) for chunk in self.chunks(rank, node)]
             return [], max(exits, key=lambda e: e.time_ns)

@@ -90,7 +90,7 @@ RUNS = Table(
             "quiet_moments",
             "<u8",
             "1",
-            "times all ranks computed on an empty network; 0: nothing can be added",
+            "moments of rest: empty network, all ranks compute or wait; start included",
         ),
         _c("rank_offset", "<u8", "rows", "first row of this run in /ranks"),
         _c("rank_count", "<u4", "rows", "rows of this run in /ranks"),

@@ -53,6 +53,19 @@ RankTrace layers(int count, std::uint64_t first_ops = 30'000'000, std::uint64_t 
   return chain_of(std::move(nodes));
 }
 
+// The same, with a barrier before each layer but the first.
+RankTrace synchronized_layers(int count, std::uint64_t first_ops = 30'000'000) {
+  std::vector<TraceNode> nodes;
+  for (const TraceNode& node : layers(count, first_ops).nodes) {
+    if (node.layer > 0 && nodes.back().layer < node.layer) {
+      nodes.push_back(collective(CollectiveType::barrier, 0));
+      nodes.back().layer = node.layer;
+    }
+    nodes.push_back(node);
+  }
+  return chain_of(std::move(nodes));
+}
+
 SystemParams system_params(Algorithm all_reduce) {
   SystemParams p;
   p.collective_optimization = 1;
@@ -227,6 +240,46 @@ TEST_CASE("without computations to hide behind, moments at which others wait sti
   const RankTrace trace = layers(20, 2'000'000, 2'000'000);
   const Outcome fast = run(study_params(12), system, trace, true);
   check_same(fast, run(study_params(12), system, trace, false));
+}
+
+TEST_CASE("a trace may end as a repeat that a barrier follows") {
+  const RankTrace trace = synchronized_layers(5);  // four nodes, then five a layer
+  CHECK(repeats_after(trace, 0, 5) == 3);
+  CHECK(ends_as_repeat(trace, 0, 5));
+  CHECK(ends_as_repeat(trace, 5, 10));
+  CHECK(ends_as_repeat(trace, 0, 10) == false);  // four layers are left, no whole number of repeats
+  CHECK(ends_as_repeat(trace, 1, 6) == false);   // there the stretch has not come to rest
+  CHECK(ends_as_repeat(layers(5), 0, 4) == false);
+  RankTrace changed = trace;
+  changed.nodes.back().comm_bytes += 1;
+  CHECK(ends_as_repeat(changed, 0, 5) == false);
+}
+
+TEST_CASE("with barriers one layer of a kind is simulated, the last one not again") {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::double_binary_tree}) {
+    for (const std::uint32_t cc_mode : {12U, 1U, 3U, 8U}) {
+      CAPTURE(static_cast<int>(algorithm));
+      CAPTURE(cc_mode);
+      const SystemParams system = system_params(algorithm);
+      for (const std::uint64_t first_ops : {30'000'000U, 70'000'000U}) {
+        const RankTrace trace = synchronized_layers(9, first_ops);
+        const Outcome fast = run(study_params(cc_mode), system, trace, true);
+        const Outcome full = run(study_params(cc_mode), system, trace, false);
+        // Trees take turns: two layers are one period.
+        const bool equal_layers = algorithm != Algorithm::double_binary_tree;
+        if (equal_layers) CHECK(fast.added_layers == (first_ops == 30'000'000 ? 8 : 7));
+        CHECK(fast.added_layers >= 4);
+        check_same(fast, full);
+      }
+    }
+  }
+}
+
+TEST_CASE("two layers are enough to save the second") {
+  const SystemParams system = system_params(Algorithm::ring);
+  const Outcome fast = run(study_params(12), system, synchronized_layers(2), true);
+  CHECK(fast.added_layers == 1);
+  check_same(fast, run(study_params(12), system, synchronized_layers(2), false));
 }
 
 TEST_CASE("where behaviour depends on absolute state nothing is added") {

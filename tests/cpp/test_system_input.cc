@@ -111,8 +111,9 @@ TEST_CASE("collectives: missing implementation, unknown type, too large messages
   CHECK(refusal(params, all_reduce()) == "accepted");
   CHECK(refusal(params, collective(CollectiveType::all_to_all)) ==
         "rank 0, node 0: comm_type = all_to_all; allowed: a collective with a configured implementation");
-  CHECK(refusal(params, collective(static_cast<CollectiveType>(9))) ==
-        "rank 0, node 0: comm_type = 9; allowed: 0, 2, 5, 6, 7");
+  CHECK(refusal(params, collective(static_cast<CollectiveType>(8))) ==
+        "rank 0, node 0: comm_type = 8; allowed: 0, 2, 5, 6, 7, 9");
+  CHECK(refusal(params, collective(CollectiveType::barrier, 0)) == "accepted");
   CHECK(refusal(ring(), all_reduce((std::uint64_t{1} << 33) - 4)) == "accepted");
   CHECK(
       refusal(ring(), all_reduce(std::uint64_t{1} << 33)) ==
@@ -121,6 +122,8 @@ TEST_CASE("collectives: missing implementation, unknown type, too large messages
 }
 
 TEST_CASE("groups of nodes") {
+  CHECK(refusal(ring(), in_group(collective(CollectiveType::barrier), 3)) ==
+        "rank 0, node 0: pg_name = 3; allowed: 0: a barrier is of all ranks");
   SystemParams params = make_params({4}, {"double_binary_tree"});
   params.groups = {{1, {0, 1}}, {2, {0}}, {3, {0, 1, 2, 3}}};
   const std::vector<RankTrace> in_pair(4, TraceBuilder().add(in_group(all_reduce(), 1)).trace());

@@ -89,6 +89,37 @@ TEST_CASE("broadcast replays and holds the communication slot") {
   CHECK(outcome.reports[0].comm_ns == 6000 + 53455);
 }
 
+TEST_CASE("at a barrier all wait for the last one, then go on in rank order") {
+  const TraceNode barrier = collective(CollectiveType::barrier, 0);
+  const auto trace = [&](std::uint64_t before_us) {
+    return TraceBuilder().add(compute_us(before_us)).add(barrier, {0}).add(send(0, 5, 1000), {1}).trace();
+  };
+  RankTrace receiver = TraceBuilder()
+                           .add(compute_us(2))
+                           .add(barrier, {0})
+                           .add(recv(1, 5, 1000), {1})
+                           .add(recv(2, 5, 1000), {1})
+                           .trace();
+  const Outcome outcome = run(make_params({3}, {"ring"}), {receiver, trace(9), trace(4)});
+  CHECK(outcome.finished == 3);
+  REQUIRE(outcome.sent.size() == 2);
+  CHECK(outcome.sent[0].time_ns == 9000);
+  CHECK(outcome.sent[0].request.src == 1);  // not the order of arrival, in which rank 2 comes first
+  CHECK(outcome.sent[1].time_ns == 9000);
+  const RankReport& waited = outcome.reports[2];
+  CHECK(waited.gpu_ns == 4000);
+  CHECK(waited.wall_ns == waited.gpu_ns + waited.comm_ns);  // waiting counts as communication
+}
+
+TEST_CASE("a rank that never comes to the barrier is why the others are stuck") {
+  const Outcome outcome =
+      run_pair(TraceBuilder().add(collective(CollectiveType::barrier, 0)), TraceBuilder().add(compute_us(1)));
+  CHECK(outcome.finished == 1);
+  REQUIRE(outcome.stuck.size() == 1);
+  CHECK(outcome.stuck[0].rank == 0);
+  CHECK(outcome.stuck[0].waits_for == "the other ranks at a barrier");
+}
+
 TEST_CASE("compute overlaps with communication, and the statistics show it") {
   const TraceBuilder trace = TraceBuilder()
                                  .add(compute_us(5))

@@ -148,7 +148,7 @@ def test_every_layer_is_simulated_on_request(runner: FakeRunner, capsys: pytest.
     assert runner.fast_forward
     assert cli.main(["run", KEY, *SMALL, "--no-fast-forward"]) == 0
     assert not runner.fast_forward
-    assert "1, none added (the ranks were never all at rest at once)" in capsys.readouterr().out
+    assert "1, all of them as asked for" in capsys.readouterr().out
 
 
 def test_run_json_to_standard_output_is_alone(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:

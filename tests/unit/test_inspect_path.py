@@ -219,7 +219,7 @@ def test_records_that_break_the_rules_have_no_path(results: Results) -> None:
     """A flow that starts a nanosecond later than its cause allows."""
     record = load_record(results, "flash/t6/tp16ep2/ring_direct/roce_dcqcn")
     fct = record.traces.fct
-    fct["start_ns"][(fct["layer"] == 1) & (fct["step"] == 7)] += np.uint64(1)
+    fct["start_ns"][(fct["layer"] == 0) & (fct["step"] == 7)] += np.uint64(1)
     with pytest.raises(InputError, match="do not follow the known rules"):
         Inspection(record, 1).path  # noqa: B018
 

@@ -1,14 +1,17 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hpcmoe import compute
 from hpcmoe.design import MODELS, STRATEGIES, parse_strategy
 from hpcmoe.errors import InputError
 from hpcmoe.model import Model, load_model, model_from_config
-from hpcmoe.trace import NodeType
+from hpcmoe.trace import CollectiveType, NodeType
 from hpcmoe.workload import build_workload, compute_time_ns
+
+UNSYNCHRONIZED = {"layer_sync": 0}
 
 # Published GPU time in seconds at 4096 tokens and all layers, and how far the calibrated totals may be
 # off: half of the last printed digit where they fit, the stated deviation elsewhere.
@@ -55,7 +58,7 @@ def test_every_compute_node_is_compute_bound(model: str, strategy: str, tokens: 
      ("k3", 3 + 92 * 6, 93, 184)],
 )  # fmt: skip
 def test_chain_of_all_layers(model: str, nodes: int, all_reduces: int, all_to_alls: int) -> None:
-    graph = build_workload(load_model(model), 2, 16, 4096).graph
+    graph = build_workload(load_model(model), 2, 16, 4096, options=UNSYNCHRONIZED).graph
     collectives = graph.type == NodeType.COMM_COLL
     assert len(graph) == nodes
     assert (graph.involved_dims[collectives] == 0b01).sum() == all_reduces
@@ -63,6 +66,17 @@ def test_chain_of_all_layers(model: str, nodes: int, all_reduces: int, all_to_al
     assert graph.parents.tolist() == list(range(nodes - 1))
     assert graph.layer.tolist() == sorted(graph.layer.tolist())
     assert graph.layer[-1] == load_model(model).layers - 1
+
+
+def test_a_barrier_stands_before_every_layer_but_the_first() -> None:
+    plain = build_workload(load_model("glm"), 2, 16, 4096, 2, UNSYNCHRONIZED).graph
+    graph = build_workload(load_model("glm"), 2, 16, 4096, 2).graph
+    barriers = (graph.type == NodeType.COMM_COLL) & (graph.comm_type == CollectiveType.BARRIER)
+    assert [graph.names[i] for i in np.flatnonzero(barriers)] == ["L1.sync", "L2.sync", "L3.sync", "L4.sync"]
+    assert [name for name in graph.names if "sync" not in name] == list(plain.names)
+    for column in ("num_ops", "tensor_bytes", "comm_bytes", "layer"):
+        assert getattr(graph, column)[~barriers].tolist() == getattr(plain, column).tolist()
+    assert graph.parents.tolist() == list(range(len(graph) - 1))
 
 
 def test_volumes() -> None:
@@ -74,6 +88,7 @@ def test_volumes() -> None:
         "L0.attn",
         "L0.ar1",
         "L0.ffn",
+        "L1.sync",
         "L1.attn",
         "L1.ar1",
         "L1.disp",
@@ -82,7 +97,7 @@ def test_volumes() -> None:
         "L1.ffn",
     )
     assert k3.comm_bytes[1] == 4096 * 3584 * 2
-    assert k3.comm_bytes[5] == 4096 * 3584 * 16 * 2 // 4
+    assert k3.comm_bytes[6] == 4096 * 3584 * 16 * 2 // 4
 
 
 def test_layers_count_moe_layers() -> None:
@@ -162,7 +177,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     model = model_from_config(write(tmp_path / "config.json", {**CONFIG, "first_k_dense_replace": 0}))
     assert (model.kv_heads, model.expert_width, model.all_reduce_width, model.moe_layers) == (4, 64, 64, 4)
     graph = build_workload(model, 2, 4, 16).graph
-    assert len(graph) == 4 * 7
+    assert len(graph) == 4 * 7 + 3
     flop = compute.first_principles(model, 16, dense=False)
     assert graph.num_ops[0] == int(flop.attention / 2)
     assert graph.num_ops[3] == int(flop.experts / 4)

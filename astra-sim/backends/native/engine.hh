@@ -93,6 +93,7 @@ class Engine final : public NativeNetwork {
   std::optional<std::uint32_t> pick_flow(Nic& nic, bool paused);
   std::optional<std::size_t> find_sendable(const Nic& nic, std::size_t from, std::size_t to) const;
   std::size_t remove_finished(Nic& nic, std::size_t from, std::size_t chosen);
+  void forget_queue_pairs(Nic& nic);
   void send_data(std::uint32_t port, std::uint32_t flow);
   TimeNs tx_time_at(const QueuePair& qp, RateBps rate) const;
   void plan_wake_up(Nic& nic);

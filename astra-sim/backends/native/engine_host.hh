@@ -134,6 +134,15 @@ std::size_t Engine<Control>::remove_finished(Nic& nic, std::size_t from, std::si
   return moved;
 }
 
+// All have finished; a wake-up that is still planned is void.
+template <class Control>
+void Engine<Control>::forget_queue_pairs(Nic& nic) {
+  remove_finished(nic, 0, 0);
+  nic.last_served = 0;
+  nic.wake_pending = false;
+  ++nic.wake_generation;
+}
+
 template <class Control>
 inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t flow) {
   const std::uint32_t packet_index = new_packet(EventKind::data);

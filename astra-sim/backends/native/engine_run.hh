@@ -42,10 +42,8 @@ RunStatus Engine<Control>::run(std::uint64_t max_events, TimeNs until_ns) {
         if (next != kNil) wheel_.prefetch(next);
         dispatch(event);
         ++batch;
-        if (stopped_) break;
         event = next;
       }
-      if (stopped_) break;
     }
     wheel_.count_done(batch);
     done += batch;
@@ -98,7 +96,7 @@ inline void Engine<Control>::dispatch(std::uint32_t event) {
       const Event copy = wheel_[event];
       wheel_.release(event);
       stalled_ = pending_rank_timers_ == 0 && now() - last_progress_ > params_.watchdog_ns;
-      control_.on_timer(*this, copy);
+      if (!control_.on_timer(*this, copy)) --totals_.events;  // it stands for nothing that happens
       break;
     }
     case EventKind::nic_resume:
@@ -157,24 +155,18 @@ bool Engine<Control>::depends_on_absolute_state() const {
          params_.nic_total_pause_count != 0 || params_.qlen_monitor_start_ns != kNever;
 }
 
-// With no packet and no live queue pair only the NICs' round robin is left: its position, and
-// finished queue pairs that no scan has dropped yet, with the times that may hold back a wake-up.
+// With no packet and no live queue pair nothing is left that the next flow would not start anew.
 template <class Control>
-bool Engine<Control>::append_signature(std::vector<std::uint64_t>& signature) const {
+bool Engine<Control>::append_signature(std::vector<std::uint64_t>&) const {
   if (depends_on_absolute_state() || live_flows_ != 0 || packets_ != 0) return false;
   for (const Port& port : ports_) {
     if (port.busy || port.paused || port.paused_by_us) return false;
   }
-  for (const Nic& nic : nics_) {
-    if (nic.wake_pending) return false;
-    signature.push_back(nic.last_served);
-    signature.push_back(nic.flows.size());
-    for (TimeNs at : nic.next_avail) signature.push_back(at > now() ? at - now() : 0);
-  }
   return true;
 }
 
-// An empty network: absolute counters start anew, so that equal work behaves equally.
+// An empty network: absolute counters and the NICs' round robins start anew, so that equal work behaves
+// equally.
 template <class Control>
 void Engine<Control>::restart_counters() {
   ++epoch_;
@@ -183,6 +175,7 @@ void Engine<Control>::restart_counters() {
     port.int_base_bytes = port.tx_bytes;
     port.ecn_packets = 0;
   }
+  for (Nic& nic : nics_) forget_queue_pairs(nic);
   if (params_.queue_sample_ns != 0) next_sample_ = epoch_start_ + params_.queue_sample_ns;
 }
 

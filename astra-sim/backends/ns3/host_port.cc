@@ -20,6 +20,12 @@ void HostPort::AddQueuePair(ns3::Ptr<QueuePair> qp) {
   TrySend();
 }
 
+void HostPort::ForgetQueuePairs() {
+  m_queuePairs.clear();
+  m_last = 0;
+  m_wakeUp.Cancel();
+}
+
 void HostPort::EnqueueReply(Frame frame) {
   const ns3::Ptr<ns3::Packet> packet = PutTogether(frame);
   const Label label = ReadLabel(*packet);

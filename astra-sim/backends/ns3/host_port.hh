@@ -21,6 +21,8 @@ class HostPort : public Device {
   void SetHost(Host* host) { m_host = host; }
   void AddQueuePair(ns3::Ptr<QueuePair> qp);
   void EnqueueReply(Frame frame);
+  // Every queue pair has finished: the list and its round robin start anew.
+  void ForgetQueuePairs();
   void TrySend() override;
   void SendPause(std::uint8_t traffic_class, std::uint32_t time_us) override;
   // A queue pair may send earlier than had been planned.

@@ -193,6 +193,11 @@ class Ns3Network final : public PacketNetwork {
     for (const auto& fabric : objects_.switches) {
       if (fabric) fabric->RestartCounters();
     }
+    for (const auto& host : objects_.hosts) {
+      for (std::uint32_t port = 0; host && port < host->GetNPorts(); ++port) {
+        host->GetPort(port)->ForgetQueuePairs();
+      }
+    }
   }
 
   // A flow enters the network two rounds of this nanosecond after it was asked for: an application is

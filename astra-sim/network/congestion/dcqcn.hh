@@ -54,18 +54,20 @@ class Dcqcn {
   template <class Engine>
   void on_ack(Engine&, std::uint32_t, const AckInfo&) {}
 
+  // False: the timer had been cancelled.
   template <class Engine>
-  void on_timer(Engine& engine, const Event& event) {
-    State& s = states_[event.flow];
-    if (event.kind == EventKind::control_increase) {
-      if (event.seq == s.increase_generation) increase(engine, event.flow);
-    } else if (event.seq == s.generation) {
-      if (event.kind == EventKind::control_alpha) {
-        age_alpha(engine, event.flow);
-      } else {
-        decrease(engine, event.flow);
-      }
+  bool on_timer(Engine& engine, const Event& event) {
+    const State& s = states_[event.flow];
+    const bool raises = event.kind == EventKind::control_increase;
+    if (event.seq != (raises ? s.increase_generation : s.generation)) return false;
+    if (raises) {
+      increase(engine, event.flow);
+    } else if (event.kind == EventKind::control_alpha) {
+      age_alpha(engine, event.flow);
+    } else {
+      decrease(engine, event.flow);
     }
+    return true;
   }
 
   void on_finish(std::uint32_t flow) {

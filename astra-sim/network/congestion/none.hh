@@ -17,7 +17,9 @@ struct NoControl {
   template <class Engine>
   void on_ack(Engine&, std::uint32_t, const AckInfo&) {}
   template <class Engine>
-  void on_timer(Engine&, const Event&) {}
+  bool on_timer(Engine&, const Event&) {
+    return false;
+  }
   void on_finish(std::uint32_t) {}
 };
 

@@ -27,7 +27,9 @@ class Timely {
   template <class Engine>
   void on_mark(Engine&, std::uint32_t) {}
   template <class Engine>
-  void on_timer(Engine&, const Event&) {}
+  bool on_timer(Engine&, const Event&) {
+    return false;
+  }
   void on_finish(std::uint32_t) {}
 
   template <class Engine>

@@ -18,13 +18,13 @@ from hpcmoe.scenario import Scenario, scenario_from_key
 _PROGRESS_INTERVAL_S = 0.2
 
 
-def key_scenario(arguments: argparse.Namespace) -> Scenario:
-    """The scenario of KEY and its options."""
+def key_scenario(arguments: argparse.Namespace, **defaults: str) -> Scenario:
+    """The scenario of KEY and its options; ``defaults`` are parameters that ``--set`` may still change."""
     return scenario_from_key(
         arguments.key,
         tokens=arguments.tokens,
         layers=arguments.layers,
-        overrides=parameters.parse_overrides(getattr(arguments, "assignments", [])),
+        overrides={**defaults, **parameters.parse_overrides(getattr(arguments, "assignments", []))},
         model=model_from_config(arguments.model_config) if arguments.model_config else None,
     )
 

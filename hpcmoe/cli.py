@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from hpcmoe import start_up
 from hpcmoe._version import __version__
-from hpcmoe.commands import sweep_parsers
+from hpcmoe.commands import sweep_parsers, topology_parsers
 from hpcmoe.errors import HpcmoeError, InputError
 
 # Subcommands whose arguments another package parses, with the module of its main(argv).
@@ -74,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
                 _add_parameters):  # fmt: skip
         add(commands)
     sweep_parsers.add_all(commands, _command)
+    topology_parsers.add_topology(commands, _command)
     commands.add_parser("sweep", help="run many configurations, on many ranks", add_help=False)
     return parser
 
@@ -112,6 +113,13 @@ def _add_key(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="MoE layers to run, after the leading dense ones (default: all)",
+    )
+    parser.add_argument(
+        "--placement",
+        metavar="NAME|FILE",
+        default="contiguous",
+        help="GPU of each rank: contiguous (default), round_robin over the servers, or a file with a host "
+        "index or GPU name per rank",
     )
     parser.add_argument(
         "--model-config", metavar="FILE", help="a Hugging Face config.json in place of the key's model"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hpcmoe import parameters
@@ -55,13 +55,15 @@ class Overrides:
                 "bad value", field=EXTERNAL_DELAY, value=value, allowed="a time such as 0.7us"
             ) from error
 
-    def ecn(self, default: list[EcnThreshold]) -> list[EcnThreshold]:
-        """Thresholds ascending by rate: those of the given rates replaced or added."""
+    def ecn(self, default: list[EcnThreshold], used_bps: Iterable[int] = ()) -> list[EcnThreshold]:
+        """Thresholds ascending by rate: those of the given rates replaced or added. '*' stands for the rates
+        of ``default`` and for those that the topology has, ``used_bps``."""
+        known = dict.fromkeys((*(row[0] for row in default), *used_bps))
         rows = {row[0]: row for row in default}
         for entry in str(self._values.get(ECN, "")).split(","):
             if entry:
                 rate, kmin, kmax, pmax = _parse_ecn(entry)
-                rates = list(rows) if rate is None else [rate]
+                rates = list(known) if rate is None else [rate]
                 rows.update({r: (r, kmin, kmax, pmax) for r in rates})
         return [rows[rate] for rate in sorted(rows)]
 

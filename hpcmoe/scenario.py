@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hpcmoe import catalog, chakra, parameters, scenario_checks, topology, upstream
+from hpcmoe import placement as placing
 from hpcmoe._version import __version__
 from hpcmoe.chakra_nodes import Needs
 from hpcmoe.design import RunKey
@@ -25,6 +26,7 @@ from hpcmoe.errors import InputError
 from hpcmoe.model import Model, load_model
 from hpcmoe.overrides import Overrides
 from hpcmoe.parameters import Value
+from hpcmoe.placement import IN_ORDER, Placement, PlacementLike
 from hpcmoe.topology import Topology
 from hpcmoe.trace import TraceGraph
 from hpcmoe.units import parse_rate_bps, parse_time_ns
@@ -45,6 +47,7 @@ class Scenario:
     bool [hosts, hosts], true for pairs without congestion control, or None. ``layers`` counts MoE layers.
     ``files`` names the files that it was read from, for error messages: 'system', 'network', 'topology',
     'groups', 'logical', 'workload' (the prefix of the traces), 'memory'; empty where there are none.
+    ``placement`` is what ``topology`` was renumbered by: rank r runs on its node r.
     """
 
     key: str
@@ -63,6 +66,7 @@ class Scenario:
     workload: Mapping[str, Value] | None = None
     warnings: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    placement: Placement = IN_ORDER
 
     @property
     def ranks(self) -> int:
@@ -82,8 +86,10 @@ class Scenario:
             "tokens": self.tokens,
             "layers": self.layers,
             "workload": self.workload,
+            "placement": self.placement.to_json(),
             "node_names": list(self.topology.node_names),
             "server_of_host": list(self.topology.server_of_host),
+            "fabric_ids": list(self.topology.fabric_ids),
             **self._inputs(),
         }
 
@@ -124,17 +130,20 @@ def scenario_from_key(
     layers: int | None = None,
     overrides: Mapping[str, Any] | None = None,
     model: Model | None = None,
+    placement: PlacementLike = IN_ORDER,
 ) -> Scenario:
     """A run of the study, in the ``study`` profile.
 
     ``layers`` counts MoE layers (the leading dense layers always stay), None is all of them. ``overrides``
-    are parameters by name, as values or as text. ``model`` replaces the key's model.
+    are parameters by name, as values or as text. ``model`` replaces the key's model. ``placement`` says which
+    GPU each rank runs on: 'contiguous', 'round_robin', a file, or one host index or GPU name per rank.
     """
     key = RunKey.parse(key) if isinstance(key, str) else key
     changes = Overrides(overrides or {})
     mode = catalog.load("networks", key.network)
     delay = changes.external_delay_ns(parse_time_ns(mode["external_delay"]))
-    topo = topology.build(key.topology, delay)
+    placement = placing.parse(placement)
+    topo = placing.place(topology.build(key.topology, delay), key.tp * key.ep, placement, str(key))
     model = model or load_model(key.model)
     tokens = catalog.study()["tokens"] if tokens is None else tokens
     options = changes.apply("workload", parameters.defaults("study", "workload"))
@@ -145,7 +154,7 @@ def scenario_from_key(
         profile="study",
         topology=topo,
         network=_study_network(key.network, changes),
-        ecn=changes.ecn(_study_ecn()),
+        ecn=changes.ecn(_study_ecn(topo), topo.switch_port_rates()),
         system=parameters.complete(changes.apply("system", parameters.defaults("study", "system")), "system"),
         implementations=_catalog_implementations(key.collective),
         logical_dims=(key.tp, key.ep),
@@ -155,6 +164,7 @@ def scenario_from_key(
         tokens=tokens,
         layers=layers,
         workload=workload,
+        placement=placement,
     )
     return _checked(scenario)
 
@@ -167,11 +177,13 @@ def _study_network(network: str, changes: Overrides) -> dict[str, Value]:
     return parameters.complete(changes.apply("network", values), "network")
 
 
-def _study_ecn() -> list[EcnThreshold]:
-    return [
+def _study_ecn(topo: Topology) -> list[EcnThreshold]:
+    """The study's thresholds, by rate, and in their place or beside them the topology's own."""
+    rows = [
         (parse_rate_bps(row["rate"]), row["kmin_bytes"], row["kmax_bytes"], row["pmax"])
         for row in catalog.study()["ecn"]
     ]
+    return [*{row[0]: row for row in (*rows, *topo.ecn)}.values()]
 
 
 def _catalog_implementations(collective: str) -> dict[str, list[Implementation]]:
@@ -179,7 +191,10 @@ def _catalog_implementations(collective: str) -> dict[str, list[Implementation]]
     return {name: [parse_implementation(text) for text in entry[name]] for name in COLLECTIVES}
 
 
-def _same_server(topo: Topology) -> np.ndarray:
+def _same_server(topo: Topology) -> np.ndarray | None:
+    """Pairs of hosts in one server; None where the topology does not say what its servers are."""
+    if not topo.server_of_host:
+        return None
     servers = np.array(topo.server_of_host)
     return servers[:, None] == servers[None, :]
 
@@ -220,7 +235,7 @@ def scenario_from_upstream_files(
         profile=profile,
         topology=topo,
         network=network,
-        ecn=changes.ecn(config.ecn),
+        ecn=changes.ecn(config.ecn, topo.switch_port_rates()),
         system=system,
         implementations=implementations,
         logical_dims=dims,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcmoe import blame
+from hpcmoe import blame, topology_facts
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import CC_MODES, PARAMETERS
-from hpcmoe.topology import Topology
+from hpcmoe.topology import Link, Topology
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph
 from hpcmoe.units import format_rate
 from hpcmoe.upstream.json_files import DOUBLE_BINARY_TREE, HALVING_DOUBLING, RING, Implementation
@@ -27,6 +26,11 @@ _IMPLEMENTATION_OF = {
     CollectiveType.REDUCE_SCATTER: "reduce_scatter",
     CollectiveType.ALL_TO_ALL: "all_to_all",
 }
+
+
+_ECN_REMEDY = (
+    "; thresholds of another go to 'ecn' of a link type or to --set ecn=RATE:KMIN_BYTES:KMAX_BYTES:PMAX"
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,10 @@ def check(scenario: Scenario) -> list[str]:
     _check_ranks(scenario)
     _check_network(scenario)
     _check_nodes(scenario)
-    pairs = _communicating_pairs(scenario)
+    # Ranks are hosts 0, 1, ...: a pair is a place in tables over hosts.
+    pairs = np.array(sorted(_communicating_pairs(scenario)), dtype=np.int64).reshape(-1, 2)
     _check_reachable(scenario, pairs)
-    return _hop_warning(scenario, pairs)
+    return [*_hop_warning(scenario, pairs), *_buffer_warning(scenario)]
 
 
 def _check_ranks(scenario: Scenario) -> None:
@@ -111,14 +116,14 @@ def check_network(
     if network["ecn_enabled"]:
         for rate, link in topology.switch_port_rates().items():
             if rate not in ecn_rates:
+                ends = f"{link.src} {link.dst}" if file else " to ".join(_names(topology, link))
                 known = ", ".join(map(format_rate, sorted(ecn_rates))) or "none"
                 raise InputError(
-                    f"marking is on and a switch port of link {link.src} {link.dst} has a rate without KMIN, "
-                    "KMAX and PMAX",
+                    f"marking is on and a switch port of link {ends} has a rate without KMIN, KMAX and PMAX",
                     file=file,
                     field="KMIN_MAP, KMAX_MAP, PMAX_MAP" if file else "ecn",
                     value=format_rate(rate),
-                    allowed=f"rates given: {known}",
+                    allowed=f"rates given: {known}" + ("" if file else _ECN_REMEDY),
                 )
     if network["cc_mode"] == CC_MODES["dcqcn"] and network["rp_timer_us"] == 0:
         raise InputError(
@@ -138,6 +143,10 @@ def check_network(
             value=0,
             allowed="integers from 1",
         )
+
+
+def _names(topology: Topology, link: Link) -> tuple[str, str]:
+    return topology.node_names[link.src], topology.node_names[link.dst]
 
 
 def _check_network(scenario: Scenario) -> None:
@@ -335,28 +344,34 @@ def _check_algorithm(phase: _Phase, use: _Use, key: str, scenario: Scenario, ran
         )
 
 
-def _check_reachable(scenario: Scenario, pairs: set[tuple[int, int]]) -> None:
-    for src in sorted({src for src, _ in pairs}):
-        reachable = scenario.topology.reachable_from(src)
-        lost = sorted(dst for s, dst in pairs if s == src and dst not in reachable)
-        if lost:
-            raise InputError(
-                f"host {src} sends to host {lost[0]} and no path leads there (hosts do not forward)",
-                file=scenario.files.get("topology"),
-                field=None if "topology" in scenario.files else "topology",
-            )
+def _check_reachable(scenario: Scenario, pairs: np.ndarray) -> None:
+    apart = scenario.topology.links_apart
+    lost = pairs[apart[pairs[:, 0], pairs[:, 1]] < 0]
+    if len(lost):
+        src, dst = min(map(tuple, lost.tolist()))
+        raise InputError(
+            f"host {src} sends to host {dst} and no path leads there (hosts do not forward)",
+            file=scenario.files.get("topology"),
+            field=None if "topology" in scenario.files else "topology",
+        )
 
 
-def _hop_warning(scenario: Scenario, pairs: set[tuple[int, int]]) -> list[str]:
+def _buffer_warning(scenario: Scenario) -> list[str]:
+    network = scenario.network
+    return topology_facts.buffer_remarks(
+        scenario.topology, int(network["buffer_bytes"]), float(network["headroom_factor"])
+    )
+
+
+def _hop_warning(scenario: Scenario, pairs: np.ndarray) -> list[str]:
     """HPCC feedback has slots for few hops; pairs farther apart run without control."""
     limit = int(scenario.network["int_max_hops"])
     if scenario.network["cc_mode"] != CC_MODES["hpcc"]:
         return []
-    disabled = scenario.cc_disabled_pairs
-    controlled = [(s, d) for s, d in pairs if disabled is None or not disabled[s, d]]
-    switches = {src: scenario.topology.switches_from(src) for src in {s for s, _ in controlled}}
-    far = sum(switches[s].get(d, math.inf) > limit for s, d in controlled)
+    if scenario.cc_disabled_pairs is not None:
+        pairs = pairs[~scenario.cc_disabled_pairs[pairs[:, 0], pairs[:, 1]]]
+    far = int(np.sum(scenario.topology.links_apart[pairs[:, 0], pairs[:, 1]] > limit + 1))
     if not far:
         return []
-    without = f"{far} of {len(controlled)} controlled pairs run without it"
+    without = f"{far} of {len(pairs)} controlled pairs run without it"
     return [f"HPCC ignores feedback over more than {limit} switches (int_max_hops): {without}"]

@@ -5,19 +5,16 @@ Hosts (GPUs) never forward; every other node is a switch to the simulator, whate
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from hpcmoe import catalog
 from hpcmoe.errors import InputError
-from hpcmoe.units import parse_rate_bps, parse_time_ns
-
-_RANGE = re.compile(r"([a-z]+)(\d+)(?:-(\d+))?")
 
 
 class Link(NamedTuple):
@@ -34,7 +31,9 @@ class Link(NamedTuple):
 class Topology:
     """Nodes 0..node_count-1; those not in ``switch_ids`` are hosts. Rank r runs on node r.
 
-    ``server_of_host[h]`` is the server of host h; empty where servers are unknown.
+    ``server_of_host[h]`` is the server of host h; empty where servers are unknown. ``fabric_ids`` are the
+    nodes outside of servers. ``ecn`` has the thresholds that the description gives for rates of its own, as
+    (rate_bps, kmin_bytes, kmax_bytes, pmax).
     """
 
     node_count: int
@@ -43,6 +42,8 @@ class Topology:
     node_names: tuple[str, ...]
     node_kinds: tuple[str, ...]
     server_of_host: tuple[int, ...] = ()
+    fabric_ids: tuple[int, ...] = ()
+    ecn: tuple[tuple[int, int, int, float], ...] = ()
 
     @property
     def hosts(self) -> int:
@@ -86,6 +87,43 @@ class Topology:
     def reachable_from(self, host: int) -> frozenset[int]:
         """Nodes that packets of ``host`` can get to."""
         return frozenset(self.switches_from(host))
+
+    @cached_property
+    def links_apart(self) -> np.ndarray:
+        """int16 [hosts, hosts]: links on a shortest path between hosts in the order of ``host_ids``; 0 to
+        itself, -1 where no path leads. Breadth first from all hosts at once, a bit per host."""
+        hosts = np.array(self.host_ids)
+        frontier = np.zeros((self.node_count, -(-len(hosts) // 8)), np.uint8)
+        frontier[hosts] = np.packbits(np.eye(len(hosts), dtype=np.uint8), axis=1, bitorder="little")
+        reached, apart = frontier.copy(), np.full((len(hosts), len(hosts)), -1, np.int16)
+        np.fill_diagonal(apart, 0)
+        steps = 0
+        while frontier.any():
+            steps += 1
+            frontier = self._spread(frontier) & ~reached
+            reached |= frontier
+            bits = np.unpackbits(frontier[hosts], axis=1, count=len(hosts), bitorder="little")
+            apart[bits.T.astype(bool)] = steps
+            frontier[hosts] = 0  # hosts do not forward
+        return apart
+
+    def _spread(self, marks: np.ndarray) -> np.ndarray:
+        """Per node, the marks of its neighbours together."""
+        sources, targets, starts = self._edges
+        gathered = np.zeros_like(marks)
+        if len(sources):
+            gathered[targets] = np.bitwise_or.reduceat(marks[sources], starts, axis=0)
+        return gathered
+
+    @cached_property
+    def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sending ends of all directed links, ordered by receiving end; each receiving end, and where its
+        links begin."""
+        ends = np.array([(link.src, link.dst) for link in self.links], dtype=np.int64).reshape(-1, 2)
+        ends = np.concatenate([ends, ends[:, ::-1]])
+        ends = ends[np.argsort(ends[:, 1], kind="stable")]
+        targets, starts = np.unique(ends[:, 1], return_index=True)
+        return ends[:, 0], targets, starts
 
     def switch_port_rates(self) -> dict[int, Link]:
         """Each rate that a switch port has, with the first link of that rate."""
@@ -141,75 +179,8 @@ def _check_node(node: int, count: int, file: str | None, field: str) -> None:
 
 
 def build(name: str, external_delay_ns: int) -> Topology:
-    """A topology of the catalog; the network mode gives the delay of its external links."""
-    return _Builder(catalog.load("topologies", name), external_delay_ns).build()
+    """A topology of the catalog; the network mode gives the delay of links that have none of their own."""
+    from hpcmoe import topology_file  # it needs the types of this module
 
-
-class _Builder:
-    """Expands a catalog entry. Nodes: GPUs, then the nodes of each block in order, then the ToR."""
-
-    def __init__(self, spec: dict[str, Any], external_delay_ns: int) -> None:
-        self._spec = spec
-        self._gpus: int = catalog.study()["gpus"]
-        self._block_gpus: int = spec["block"]["gpus"]
-        self._blocks = self._gpus // self._block_gpus
-        self._block_nodes = [
-            (kind, i) for kind, count in spec["block"]["nodes"].items() for i in range(count)
-        ]
-        self._external_delay_ns = external_delay_ns
-        self._by_kind: dict[str, list[int]] = {"gpu": list(range(self._gpus))}
-
-    def build(self) -> Topology:
-        names, kinds = self._nodes()
-        links = [
-            link for block in range(self._blocks) for link in self._links(self._spec["block"]["links"], block)
-        ]
-        links += self._links(self._spec.get("after", []), None)
-        count = len(names)
-        servers = tuple(host // self._spec["gpus_per_server"] for host in range(self._gpus))
-        switches = tuple(range(self._gpus, count))
-        return Topology(count, switches, tuple(links), tuple(names), tuple(kinds), servers)
-
-    def _nodes(self) -> tuple[list[str], list[str]]:
-        names = [f"gpu{i}" for i in range(self._gpus)]
-        kinds = ["gpu"] * self._gpus
-        for block in range(self._blocks):
-            for kind, i in self._block_nodes:
-                members = self._by_kind.setdefault(kind, [])
-                names.append(f"cpu{block}.{i}" if kind == "cpu" else f"{kind}{len(members)}")
-                members.append(len(kinds))
-                kinds.append(kind)
-        if self._spec["tor"]:
-            self._by_kind["tor"] = [len(kinds)]
-            names.append("tor")
-            kinds.append("tor")
-        return names, kinds
-
-    def _links(self, lines: list[list[str]], block: int | None) -> Iterator[Link]:
-        for first, second, kind in lines:
-            rate, delay = self._link_type(kind)
-            for src, dst in self._pairs(first, second, block):
-                yield Link(src, dst, rate, delay)
-
-    def _pairs(self, first: str, second: str, block: int | None) -> Iterable[tuple[int, int]]:
-        targets = self._ids(second, block)
-        if first == "mesh":
-            return itertools.combinations(targets, 2)
-        sources = self._ids(first, block)
-        return zip(sources, targets * len(sources) if len(targets) == 1 else targets, strict=True)
-
-    def _ids(self, text: str, block: int | None) -> list[int]:
-        """Node ids of 'pcie1' or 'gpu4-7': indices inside the block, or over all blocks for None."""
-        if text == "tor":
-            return self._by_kind["tor"]
-        match = _RANGE.fullmatch(text)
-        assert match is not None, text
-        kind, low = match.group(1), int(match.group(2))
-        high = int(match.group(3) or low)
-        base = 0 if block is None else block * (len(self._by_kind[kind]) // self._blocks)
-        return self._by_kind[kind][base + low : base + high + 1]
-
-    def _link_type(self, kind: str) -> tuple[int, int]:
-        spec = catalog.study()["links"][kind]
-        delay = self._external_delay_ns if kind == "external" else parse_time_ns(spec["delay"])
-        return parse_rate_bps(spec["rate"]), delay
+    entry = topology_file.parse(catalog.load("topologies", name), str(catalog.file_of("topologies", name)))
+    return entry.compile(external_delay_ns)

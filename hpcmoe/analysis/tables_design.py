@@ -138,10 +138,11 @@ class ServerFacts:
     switches: int
     servers: int
     all_nics: int
+    all_gpus: int
 
     @property
     def gpus_per_nic(self) -> int | None:
-        return RANKS // self.all_nics if self.all_nics else None
+        return self.all_gpus // self.all_nics if self.all_nics else None
 
 
 def server_facts(topology: Topology) -> ServerFacts:
@@ -150,8 +151,9 @@ def server_facts(topology: Topology) -> ServerFacts:
     counts = {kind: topology.node_kinds.count(kind) for kind in ("gpu", "nic", "cpu", "pcie")}
     per_server = {kind: count // servers for kind, count in counts.items()}
     return ServerFacts(
-        per_server["gpu"], per_server["nic"], per_server["cpu"], per_server["pcie"], servers, counts["nic"]
-    )
+        per_server["gpu"], per_server["nic"], per_server["cpu"], per_server["pcie"],
+        servers, counts["nic"], counts["gpu"],
+    )  # fmt: skip
 
 
 def study_topology(name: str) -> Topology:
@@ -360,7 +362,7 @@ def _node_texts(topology: Topology) -> Sequence[str]:
         if count
     )
     plural = "s" if facts.servers > 1 else ""
-    cluster = f"{facts.servers} server{plural}, {RANKS} GPUs, {facts.all_nics or 'no'} NICs"
+    cluster = f"{facts.servers} server{plural}, {facts.all_gpus} GPUs, {facts.all_nics or 'no'} NICs"
     return server, cluster, "; ".join(_interconnects(topology))
 
 

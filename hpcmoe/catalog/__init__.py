@@ -89,6 +89,20 @@ def add(kind: str, name: str, entry: Mapping[str, Any], *, replace: bool = False
     return path
 
 
+def remove(kind: str, name: str) -> Path:
+    """Deletes an entry of the user's own and gives its path; InputError for a built-in one or none."""
+    if name not in names(kind):
+        raise InputError(
+            f"unknown name in the catalog's {kind}", value=name, allowed=closest_first(name, names(kind))
+        )
+    if name in built_in(kind):
+        raise InputError(f"one of the package's own {kind}, which stay", value=name)
+    path = file_of(kind, name)
+    path.unlink()
+    forget()
+    return path
+
+
 def forget() -> None:
     """Read the user's folder anew at the next look."""
     _user_names.cache_clear()

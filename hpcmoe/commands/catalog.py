@@ -24,7 +24,7 @@ def describe(kind: str) -> Iterator[str]:
     for name in catalog.names(kind):
         entry = catalog.load(kind, name)
         about = f": {entry['about']}" if "about" in entry else ""
-        yield f"{name:<24}{entry['title']}{about}"
+        yield f"{name:<24}{entry.get('title', name)}{about}"
         if kind == "models":
             yield from _describe_model(name)
 

@@ -26,6 +26,7 @@ def key_scenario(arguments: argparse.Namespace, **defaults: str) -> Scenario:
         layers=arguments.layers,
         overrides={**defaults, **parameters.parse_overrides(getattr(arguments, "assignments", []))},
         model=model_from_config(arguments.model_config) if arguments.model_config else None,
+        placement=arguments.placement,
     )
 
 

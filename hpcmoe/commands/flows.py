@@ -26,7 +26,7 @@ def flows(arguments: argparse.Namespace) -> int:
     path = arguments.network_configuration
     config, network = network_from_file(path, arguments.profile, changes)
     topology = topology_of(config, path)
-    ecn = changes.ecn(config.ecn)
+    ecn = changes.ecn(config.ecn, topology.switch_port_rates())
     check_network(topology, network, {row[0] for row in ecn}, path)
     wanted = upstream.read_flows(arguments.flows, topology)
     check_paths(topology, wanted, arguments.flows)

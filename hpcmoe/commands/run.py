@@ -45,6 +45,7 @@ def to_json(scenario: Scenario, result: Any) -> dict[str, Any]:
         "key": scenario.key,
         "tokens": scenario.tokens,
         "layers": scenario.layers,
+        "placement": scenario.placement.to_json(),
         "digest": scenario.digest(),
         "bottleneck_rank": int(result.bottleneck_rank),
         **totals,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from hpcmoe.topology import Topology
 
@@ -12,14 +13,15 @@ Points = Mapping[int, Point]
 
 
 def servers(topology: Topology) -> dict[int, list[int]]:
-    """Nodes of each server: its hosts and every node that they reach without the ToR, ascending."""
+    """Nodes of each server: its hosts and every node that they reach without the fabric, ascending."""
     found: dict[int, list[int]] = {}
+    fabric = set(topology.fabric_ids)
     for server in sorted(set(topology.server_of_host)):
         reached = {h for h, s in enumerate(topology.server_of_host) if s == server}
         queue = sorted(reached)
         for node in queue:
             for peer in topology.neighbors[node]:
-                if peer not in reached and topology.node_kinds[peer] != "tor":
+                if peer not in reached and peer not in fabric:
                     reached.add(peer)
                     queue.append(peer)
         found[server] = sorted(reached)
@@ -39,52 +41,79 @@ def levels(topology: Topology, nodes: Iterable[int]) -> dict[int, int]:
     return found
 
 
-def _below(topology: Topology, level: Mapping[int, int], node: int) -> list[int]:
-    """Hosts under a node, going down one level at a time."""
-    if level[node] == 0:
-        return [node]
-    down = [peer for peer in topology.neighbors[node] if level.get(peer, -1) == level[node] - 1]
-    return sorted({host for peer in down for host in _below(topology, level, peer)})
+def _hosts_below(topology: Topology, level: Mapping[int, int]) -> dict[int, list[int]]:
+    """Hosts under each node, going down one level at a time, ascending."""
+    found: dict[int, set[int]] = {}
+    for node in sorted(level, key=lambda node: (level[node], node)):
+        down = [peer for peer in topology.neighbors[node] if level.get(peer, -1) == level[node] - 1]
+        found[node] = {node} if level[node] == 0 else set().union(*(found[peer] for peer in down))
+    return {node: sorted(hosts) for node, hosts in found.items()}
+
+
+def _rows(topology: Topology, level: Mapping[int, int]) -> dict[tuple[int, str], list[int]]:
+    """Nodes by level and kind, ascending."""
+    rows: dict[tuple[int, str], list[int]] = {}
+    for node in sorted(level):
+        rows.setdefault((level[node], topology.node_kinds[node]), []).append(node)
+    return rows
+
+
+def _heights(rows: Mapping[tuple[int, str], list[int]]) -> dict[int, float]:
+    """Each node's level; a level that has several kinds is divided between them."""
+    kinds: dict[int, list[str]] = {}
+    for level, kind in rows:
+        kinds.setdefault(level, []).append(kind)
+    return {
+        node: level + kinds[level].index(kind) / len(kinds[level])
+        for (level, kind), nodes in rows.items()
+        for node in nodes
+    }
+
+
+def _across(topology: Topology, level: Mapping[int, int]) -> dict[int, float]:
+    """Where each node stands along the hosts, from 0 to 1: a host at its place, another node in the middle of
+    the hosts below it. A row whose nodes have hosts between each other's is spread evenly instead."""
+    below = _hosts_below(topology, level)
+    hosts = [node for node in sorted(level) if level[node] == 0]
+    place = {host: (i + 0.5) / len(hosts) for i, host in enumerate(hosts)}
+    found = {}
+    for nodes in _rows(topology, level).values():
+        mixed = any(below[second][0] <= below[first][-1] for first, second in pairwise(nodes))
+        for i, node in enumerate(nodes):
+            middle = sum(place[host] for host in below[node]) / len(below[node])
+            found[node] = (i + 0.5) / len(nodes) if mixed else middle
+    return found
 
 
 def radial(topology: Topology, nodes: Iterable[int]) -> dict[int, Point]:
-    """Hosts on the outer circle in order, every other node inwards of the hosts below it, the ToR in
-    the middle.  The outer radius is 1."""
-    kept = sorted(nodes)
-    level = levels(topology, kept)
-    hosts = [node for node in kept if level[node] == 0]
-    angle = {host: math.pi / 2 - 2 * math.pi * (i + 0.5) / len(hosts) for i, host in enumerate(hosts)}
-    depth = max(level.values())
+    """Hosts on the outer circle in order, every other node inwards of the hosts below it, a fabric of one
+    switch in the middle. The outer radius is 1."""
+    level = levels(topology, nodes)
+    across, height = _across(topology, level), _heights(_rows(topology, level))
+    top = max(height.values())
+    centred = len(topology.fabric_ids) == 1 and topology.fabric_ids[0] in level
     points = {}
-    for node in kept:
-        below = _below(topology, level, node)
-        turn = sum(angle[host] for host in below) / len(below)
-        centre = topology.node_kinds[node] == "tor"
-        radius = (
-            0.0
-            if centre
-            else 1 - level[node] / (depth + (0 if topology.node_kinds[kept[-1]] == "tor" else 1.2))
-        )
+    for node in sorted(level):
+        turn = math.pi / 2 - 2 * math.pi * across[node]
+        radius = 1 - height[node] / (top + (0 if centred else 1.2))
         points[node] = (radius * math.cos(turn), radius * math.sin(turn))
     return points
 
 
 def layered(topology: Topology, nodes: Iterable[int]) -> dict[int, Point]:
-    """Hosts in a row at the bottom, every other node a row up, above the hosts below it.  x spans -1 to 1."""
-    kept = sorted(nodes)
-    level = levels(topology, kept)
-    hosts = [node for node in kept if level[node] == 0]
-    across = {host: 2 * (i + 0.5) / len(hosts) - 1 for i, host in enumerate(hosts)}
-    points = {}
-    for node in kept:
-        below = _below(topology, level, node)
-        points[node] = (sum(across[host] for host in below) / len(below), 0.7 * level[node])
-    return points
+    """Hosts in a row at the bottom, every other node a row up, above the hosts below it. x spans -1 to 1."""
+    level = levels(topology, nodes)
+    across, height = _across(topology, level), _heights(_rows(topology, level))
+    return {node: (2 * across[node] - 1, 0.7 * height[node]) for node in sorted(level)}
 
 
 def server_points(topology: Topology, nodes: Iterable[int]) -> dict[int, Point]:
     """Inside one server: in layers, or round where three or more switches are meshed."""
-    kept = list(nodes)
-    if sum(topology.node_kinds[node] == "pcie" for node in kept) >= 3:
-        return radial(topology, kept)
-    return layered(topology, kept)
+    kept = set(nodes)
+    meshed = [
+        link
+        for link in topology.links
+        if link.src in kept and link.dst in kept and not topology.is_host(link.src)
+        and topology.node_kinds[link.src] == topology.node_kinds[link.dst]
+    ]  # fmt: skip
+    return radial(topology, kept) if len(meshed) >= 3 else layered(topology, kept)

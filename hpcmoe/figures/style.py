@@ -77,6 +77,12 @@ def finish(
     )
 
 
+def document(figure: Canvas) -> str:
+    """The drawn figure as an SVG document of its own; equal input gives equal bytes."""
+    with mpl.rc_context({"svg.hashsalt": "figure"}):
+        return _saved(figure, "svg", facecolor="white", metadata={"Date": None}).decode("utf-8")
+
+
 def _saved(figure: Canvas, kind: str, **options: Any) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format=kind, **options)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hpcmoe.analysis.table import Figure
-from hpcmoe.analysis.tables_design import server_facts, study_topology
+from hpcmoe.analysis.tables_design import study_topology
 from hpcmoe.figures import layout, style
+from hpcmoe.figures.kinds import count_text, in_order, style_of
 from hpcmoe.topology import Topology
 
-NODE_STYLES = {
-    "gpu": ("o", "#009e73", "GPU"),
-    "nic": ("s", "#e69f00", "NIC"),
-    "pcie": ("D", "#0072b2", "PCIe switch"),
-    "cpu": ("h", "#cc79a7", "CPU"),
-    "tor": ("p", "#d55e00", "ToR switch"),
-}
+_MOST_NAMED = 64  # hosts
+_MANY = 200  # nodes
+_LONG_TITLE = 35  # characters
 _LINES = ((0, (1, 0)), (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _LINE_COLORS = ("#6b7680", "#0072b2", "#d55e00", "#009e73")
 
@@ -24,24 +22,44 @@ _LINE_COLORS = ("#6b7680", "#0072b2", "#d55e00", "#009e73")
 def topology_figure(name: str) -> Figure:
     """Figure A-k of topology tk: inside a server and the cluster; one drawing where that is the same."""
     topology = study_topology(name)
-    facts = server_facts(topology)
-    inside = layout.servers(topology)[0]
-    kinds = link_kinds(topology)
-    with style.canvas(8.6 if facts.servers > 1 else 5.6, 5.2) as figure:
-        parts = figure.subplots(1, 2, width_ratios=(1, 1.25)) if facts.servers > 1 else [figure.subplots()]
-        _draw(parts[0], topology, layout.server_points(topology, inside), kinds, named=True)
-        if facts.servers > 1:
-            parts[0].set_title(f"(a) inside a server: {_count(topology, inside)}")
-            _draw(parts[1], topology, layout.radial(topology, range(topology.node_count)), kinds, named=False)
-            parts[1].set_title(f"(b) the cluster: {facts.servers} servers, {topology.hosts} GPUs")
-        else:
-            parts[0].set_title(f"one server: {_count(topology, inside)}")
-        _key(figure, parts[0], topology, kinds)
-        notes = [f"n = {topology.node_count} nodes and {len(topology.links)} links."]
-        notes.append("Rates are per direction, delays one way.")
-        if facts.servers > 1:
-            notes.append("Delays to the ToR are those of the RoCE modes; 0.7 us in the IB-like ones.")
+    notes = [f"n = {topology.node_count} nodes and {len(topology.links)} links."]
+    notes.append("Rates are per direction, delays one way.")
+    if topology.fabric_ids:
+        notes.append("Delays to the ToR are those of the RoCE modes; 0.7 us in the IB-like ones.")
+    with drawing(topology) as figure:
         return style.finish(figure, f"A-{name[1:]}", f"Topology {name[1:]}", tuple(notes), 44)
+
+
+@contextmanager
+def drawing(topology: Topology) -> Iterator[Any]:
+    """The drawing of any topology: inside its first server, and the cluster; the cluster alone where servers
+    are unknown, the server alone where it is the only one."""
+    servers = layout.servers(topology)
+    kinds = link_kinds(topology)
+    several = len(servers) > 1
+    with style.canvas(8.6 if several else 5.6, 5.2) as figure:
+        parts = figure.subplots(1, 2, width_ratios=(1, 1.25)) if several else [figure.subplots()]
+        whole = layout.radial(topology, range(topology.node_count))
+        if servers:
+            inside = servers[0]
+            _draw(parts[0], topology, layout.server_points(topology, inside), kinds, named=True)
+            what, held = "(a) inside a server:" if several else "one server:", _count(topology, inside)
+            parts[0].set_title(f"{what}{' ' if len(held) < _LONG_TITLE else chr(10)}{held}")
+        else:
+            _draw(parts[0], topology, whole, kinds, named=topology.hosts <= _MOST_NAMED)
+            parts[0].set_title(f"{topology.hosts} hosts in unknown servers")
+        if several:
+            _draw(parts[1], topology, whole, kinds, named=False)
+            parts[1].set_title(f"(b) the cluster: {len(servers)} servers, {topology.hosts} GPUs")
+        _key(figure, parts[0], topology, kinds)
+        yield figure
+
+
+def svg(topology: Topology, title: str) -> str:
+    """The drawing as an SVG document."""
+    with drawing(topology) as figure:
+        figure.suptitle(title)
+        return style.document(figure)
 
 
 def link_kinds(topology: Topology) -> dict[tuple[str, str, int, int], int]:
@@ -57,13 +75,8 @@ def _kind(topology: Topology, link: Any) -> tuple[str, str, int, int]:
 
 
 def _count(topology: Topology, nodes: Iterable[int]) -> str:
-    held = [topology.node_kinds[node] for node in nodes]
-    names = {"gpu": "GPU", "nic": "NIC", "pcie": "PCIe switch", "cpu": "CPU"}
-    return ", ".join(
-        f"{held.count(k)} {n}{('es' if n[-1] == 'h' else 's') if held.count(k) > 1 else ''}"
-        for k, n in names.items()
-        if k in held
-    )
+    held = tuple(topology.node_kinds[node] for node in nodes)
+    return ", ".join(count_text(held.count(kind), kind) for kind in in_order(held))
 
 
 def _draw(
@@ -77,11 +90,12 @@ def _draw(
                 [x0, x1], [y0, y1], color=_LINE_COLORS[place % 4], linestyle=_LINES[place % 4],
                 linewidth=1.6 if named else 0.9, zorder=1,
             )  # fmt: skip
-    for kind, (marker, color, _) in NODE_STYLES.items():
+    for kind in in_order(topology.node_kinds):
+        marker, color, _ = style_of(kind)
         held = [node for node in points if topology.node_kinds[node] == kind]
         axes.plot(
             [points[n][0] for n in held], [points[n][1] for n in held], marker, color=color,
-            markersize=_size(kind, named), zorder=2, linewidth=0,
+            markersize=_size(kind, named, len(points)), zorder=2, linewidth=0,
         )  # fmt: skip
     if named:
         _names(axes, topology, points)
@@ -90,12 +104,12 @@ def _draw(
     axes.axis("off")
 
 
-def _size(kind: str, named: bool) -> float:
+def _size(kind: str, named: bool, nodes: int) -> float:
     """Marker size in points."""
     if kind == "tor":
         return 12
     if not named:
-        return 5
+        return 5 if nodes <= _MANY else 2
     return 9 if kind == "gpu" else 12
 
 
@@ -122,13 +136,13 @@ def _names(axes: Any, topology: Topology, points: layout.Points) -> None:
 def _key(figure: Any, axes: Any, topology: Topology, kinds: dict[Any, int]) -> None:
     nodes = [
         axes.plot([], [], marker, color=color, label=name, linewidth=0)[0]
-        for kind, (marker, color, name) in NODE_STYLES.items()
-        if kind in topology.node_kinds
+        for kind in in_order(topology.node_kinds)
+        for marker, color, name in [style_of(kind)]
     ]
     lines = [
         axes.plot(
             [], [], color=_LINE_COLORS[i % 4], linestyle=_LINES[i % 4],
-            label=f"{NODE_STYLES[a][2]} to {NODE_STYLES[b][2]}: {rate / 1e9:g} Gbps, {delay / 1e3:g} us",
+            label=f"{style_of(a).title} to {style_of(b).title}: {rate / 1e9:g} Gbps, {delay / 1e3:g} us",
         )[0]
         for (a, b, rate, delay), i in kinds.items()
     ]  # fmt: skip

@@ -10,7 +10,8 @@ from hpcmoe.design import FACTORS, RunKey
 from hpcmoe.inspect_run.critical import PARTS
 from hpcmoe.inspect_run.inspection import Inspection
 
-_NOT_INPUTS = ("key", "trace_of_rank", "node_names", "node_count", "switch_ids", "server_of_host", "links")
+_NOT_INPUTS = ("key", "trace_of_rank", "node_names", "node_count", "switch_ids", "server_of_host",
+               "fabric_ids", "links")  # fmt: skip
 
 
 @dataclass(frozen=True)

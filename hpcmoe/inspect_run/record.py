@@ -104,6 +104,8 @@ class RunRecord:
     def topology(self) -> Topology:
         config = self.config
         names = tuple(config["node_names"])
+        # Files of earlier versions know one switch outside of servers.
+        fabric = config.get("fabric_ids", [node for node, name in enumerate(names) if name == "tor"])
         return Topology(
             config["node_count"],
             tuple(config["switch_ids"]),
@@ -111,6 +113,7 @@ class RunRecord:
             names,
             tuple(re.sub(r"[0-9.]+$", "", name) for name in names),
             tuple(config["server_of_host"]),
+            tuple(fabric),
         )
 
     @cached_property

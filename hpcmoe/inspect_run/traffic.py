@@ -25,10 +25,12 @@ LINK_KINDS = {
 }
 
 
-def link_kind(first: str, second: str) -> str:
-    """What a link between nodes of two kinds is called."""
+def link_kind(first: str, second: str, fabric_ends: int = 0) -> str:
+    """What a link between nodes of two kinds is called. ``fabric_ends``: how many are outside of servers."""
     ends = frozenset({first, second})
-    return "GPU link" if "gpu" in ends else LINK_KINDS.get(ends, "link")
+    if "gpu" in ends:
+        return "GPU link"
+    return LINK_KINDS.get(ends) or ("link", "NIC link", "fabric link")[fabric_ends]
 
 
 def tx_ns(size_bytes: int, rate_bps: int) -> int:
@@ -82,7 +84,12 @@ class Traffic:
 
     def kind(self, link: int) -> str:
         src, dst = self.record.routes.ends[link]
-        return link_kind(self.topology.node_kinds[src], self.topology.node_kinds[dst])
+        outside = sum(node in self._fabric for node in (src, dst))
+        return link_kind(self.topology.node_kinds[src], self.topology.node_kinds[dst], outside)
+
+    @cached_property
+    def _fabric(self) -> frozenset[int]:
+        return frozenset(self.topology.fabric_ids)
 
     def is_local(self, flow: Flow) -> bool:
         """Whether both ends are in one server."""

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from hpcmoe.figures import layout
+from hpcmoe.figures.kinds import in_order, style_of
 from hpcmoe.inspect_run import Inspection
 from hpcmoe.inspect_run.critical import PARTS
 from hpcmoe.inspect_run.inspection import LinkUse
@@ -25,8 +26,6 @@ PART_COLORS = dict(
     )
 )
 ROLE_COLORS = {"compute": "#8a949e", "ar1": "#0072b2", "ar2": "#56b4e9", "disp": "#e69f00", "comb": "#f0e442"}
-NODE_COLORS = {"gpu": "#009e73", "nic": "#e69f00", "pcie": "#0072b2", "cpu": "#cc79a7", "tor": "#d55e00"}
-NODE_TITLES = {"gpu": "GPU", "nic": "NIC", "pcie": "PCIe switch", "cpu": "CPU", "tor": "ToR switch"}
 UTILIZATION_COLORS = ("#b8c0c8", "#8cb8d8", "#4f86c6", "#a5509b", "#d81b60")
 UTILIZATION_STEPS = (0.0, 0.1, 0.3, 0.5, 0.7)
 _LINE_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -151,6 +150,7 @@ def nice_step(rough: float) -> float:
 # --- links ---------------------------------------------------------------------------------------
 
 _SIZE = 720
+_MOST_NAMED = 64  # hosts
 
 
 def utilization(inspection: Inspection) -> str:
@@ -159,6 +159,7 @@ def utilization(inspection: Inspection) -> str:
     topology = inspection.record.topology
     points = layout.radial(topology, range(topology.node_count))
     main = {link // 2 for link in inspection.path.main_links()}
+    named = topology.hosts <= _MOST_NAMED
 
     def at(node: int) -> tuple[float, float]:
         x, y = points[node]
@@ -167,6 +168,8 @@ def utilization(inspection: Inspection) -> str:
     def body() -> Iterator[str]:
         uses = inspection.links
         for index, link in sorted(enumerate(topology.links), key=lambda item: _busier(uses, item[0])):
+            if link.src not in points or link.dst not in points:
+                continue
             (x0, y0), (x1, y1) = at(link.src), at(link.dst)
             line = f'd="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"'
             if index in main:
@@ -176,11 +179,13 @@ def utilization(inspection: Inspection) -> str:
             pen = f'stroke="{utilization_color(share)}" stroke-width="{2 + 4 * share:.1f}"'
             yield f"<path {line} {pen}><title>{escape(title)}</title></path>"
         for node, name in enumerate(topology.node_names):
+            if node not in points:
+                continue
             x, y = at(node)
-            color = NODE_COLORS.get(topology.node_kinds[node], "currentColor")
-            circle = f'cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{color}"'
+            color = style_of(topology.node_kinds[node]).color
+            circle = f'cx="{x:.1f}" cy="{y:.1f}" r="{5.5 if named else 2}" fill="{color}"'
             yield f"<circle {circle}><title>{escape(name)}</title></circle>"
-            if topology.is_host(node):
+            if named and topology.is_host(node):
                 px, py = points[node]
                 yield _text(
                     _SIZE / 2 + px * (_SIZE / 2 - 20),
@@ -203,7 +208,7 @@ def utilization_color(share: float) -> str:
 
 def node_key(inspection: Inspection) -> str:
     held = inspection.record.topology.node_kinds
-    return key([(title, NODE_COLORS[kind]) for kind, title in NODE_TITLES.items() if kind in held])
+    return key([(style_of(kind).title, style_of(kind).color) for kind in in_order(held)])
 
 
 def utilization_key() -> str:

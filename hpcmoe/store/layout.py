@@ -49,6 +49,7 @@ class FileSpec:
     traces: bool = True
     software: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    placement: str | list[int | str] = "contiguous"
 
     def design(self) -> dict[str, Any]:
         """The `design` attribute."""
@@ -59,6 +60,7 @@ class FileSpec:
             "layers": self.layers,
             "overrides": dict(self.overrides),
             "traces": self.traces,
+            "placement": self.placement,
         }
 
     def root_attributes(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Results:
     """A results file, read-only. A context manager; a run is named by its key or its number.
 
     attrs   root attributes as plain Python values (layers is -1 when all were asked for)
-    design  what the file was made for: factors, select, tokens, layers, overrides, traces
+    design  what the file was made for: factors, select, tokens, layers, overrides, traces, placement
     runs    structured array, one row per run in run-key order, text columns as str; result
             columns are valid where status == 'ok'
     """

@@ -266,7 +266,8 @@ ROOT_ATTRIBUTES = {
     "tokens": "tokens per rank asked for",
     "layers": "MoE layers asked for, -1 for all",
     "traces": "1 when per-flow, queue and pause traces are kept",
-    "design": "JSON: factors (allowed names), select (patterns given), tokens, layers, overrides, traces",
+    "design": "JSON: factors (allowed names), select (patterns given), tokens, layers, overrides, traces, "
+    "placement",
 }
 
 PROVENANCE_ATTRIBUTES = {

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
+from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
+from hpcmoe.placement import parse as parse_placement
 from hpcmoe.sweep.timing import parse_time_limit_s
 
 
@@ -31,6 +33,7 @@ class Options:
     io: str = "auto"
     patience_s: float = 300.0
     backend: str = "native"
+    placement: Placement = IN_ORDER
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,6 +63,13 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         dest="overrides",
         help="change a network or system parameter in every run",
+    )
+    parser.add_argument(
+        "--placement",
+        metavar="NAME|FILE",
+        default=CONTIGUOUS,
+        help="GPU of each rank: contiguous, round_robin over the servers, or a file with a host index or GPU "
+        "name per rank (default: %(default)s)",
     )
     parser.add_argument(
         "--no-traces", action="store_false", dest="traces", help="keep no per-flow, queue and pause traces"
@@ -146,6 +156,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         found.io,
         found.patience_s,
         found.backend,
+        parse_placement(found.placement),
     )
 
 

@@ -14,19 +14,18 @@ results file and writes cost.json.
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from hpcmoe import topology
+import numpy as np
+
+from hpcmoe import placement, topology
 from hpcmoe.design import RunKey
 from hpcmoe.model import Model, load_model
 
 PAYLOAD_BYTES = 1000
 BYTES_PER_ELEMENT = 2
-RANKS = 32
 TERMS = (
     ("model",),
     ("topology",),
@@ -70,11 +69,9 @@ def packet_hops(key: RunKey, tokens: int, layers: int | None) -> float:
     reduces = model.all_reduces_per_layer * (moe + model.dense_layers)
     reduce_bytes = tokens * model.all_reduce_width * BYTES_PER_ELEMENT
     exchange_bytes = tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // key.ep
-    groups_tp, groups_ep = RANKS // key.tp, RANKS // key.ep
-    reduced = reduces * groups_tp * 2 * (key.tp - 1) * reduce_bytes * _links_apart(key.topology, key.tp, 1)
-    exchanged = (
-        2 * moe * groups_ep * (key.ep - 1) * exchange_bytes * _links_apart(key.topology, key.ep, key.tp)
-    )
+    apart = _links_between_ranks(key.topology, key.tp * key.ep)
+    reduced = reduces * key.ep * 2 * (key.tp - 1) * reduce_bytes * _links_apart(apart, key.tp, 1)
+    exchanged = 2 * moe * key.tp * (key.ep - 1) * exchange_bytes * _links_apart(apart, key.ep, key.tp)
     return 2 * (reduced + exchanged) / PAYLOAD_BYTES
 
 
@@ -83,30 +80,18 @@ def _model(name: str) -> Model:
     return load_model(name)
 
 
-@cache
-def _links_apart(topology_name: str, size: int, stride: int) -> float:
+def _links_apart(apart: np.ndarray, size: int, stride: int) -> float:
     """Mean number of links between two ranks of a group of `size` ranks `stride` apart."""
-    distances = _distances(topology_name)
-    first = [start for start in range(RANKS) if start // stride % size == 0]
-    groups = [[start + stride * i for i in range(size)] for start in first]
-    pairs = [(a, b) for group in groups for a in group for b in group if a != b]
-    return sum(distances[a][b] for a, b in pairs) / max(len(pairs), 1)
+    ranks = np.arange(len(apart))
+    first = ranks[ranks // stride % size == 0]
+    groups = first[:, None] + stride * np.arange(size)
+    total = int(apart[groups[:, :, None], groups[:, None, :]].sum(dtype=np.int64))
+    return total / max(len(first) * size * (size - 1), 1)
 
 
 @cache
-def _distances(topology_name: str) -> list[Mapping[int, int]]:
-    """Links between every two hosts."""
+def _links_between_ranks(topology_name: str, ranks: int) -> np.ndarray:
+    """int16 [ranks, ranks]: links between every two ranks, placed one after the other."""
     built = topology.build(topology_name, external_delay_ns=1)
-    return [_distances_from(host, built.neighbors) for host in range(built.hosts)]
-
-
-def _distances_from(start: int, neighbors: Any) -> dict[int, int]:
-    found = {start: 0}
-    waiting = deque([start])
-    while waiting:
-        node = waiting.popleft()
-        for other in neighbors[node]:
-            if other not in found:
-                found[other] = found[node] + 1
-                waiting.append(other)
-    return found
+    placement.check_fit(built.hosts, ranks, topology_name)
+    return built.links_apart[:ranks, :ranks]

@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcmoe import design
 from hpcmoe.errors import InputError
+from hpcmoe.placement import CONTIGUOUS
 from hpcmoe.store import schema
 from hpcmoe.store.committed import has_traces
 from hpcmoe.store.layout import FileSpec, RowMap, RunSpec, create, read_row_map
@@ -104,6 +105,7 @@ def file_spec(
         options.traces,
         software,
         {"created": session["started"], **provenance},
+        options.placement.to_json(),
     )
 
 
@@ -164,8 +166,17 @@ def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5p
         "layers": options.layers,
         "overrides": dict(options.overrides),
         "traces": options.traces,
+        "placement": options.placement.to_json(),
     }
-    flags = {"tokens": "--tokens", "layers": "--layers", "overrides": "--set", "traces": "--no-traces"}
+    # Files of earlier versions do not say it.
+    stored.setdefault("placement", CONTIGUOUS)
+    flags = {
+        "placement": "--placement",
+        "tokens": "--tokens",
+        "layers": "--layers",
+        "overrides": "--set",
+        "traces": "--no-traces",
+    }
     differences = [
         f"{flags[name]} ({name} {_shown(stored.get(name))} in the file, {_shown(value)} asked for)"
         for name, value in asked.items()
@@ -197,6 +208,8 @@ def _selection(only_file: Iterable[str], only_asked: Iterable[str]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={text}" for name, text in sorted(value.items())) or "none"
+    if isinstance(value, list):
+        return f"of {len(value)} hosts from {value[0]} to {value[-1]}"
     if isinstance(value, bool):
         return "on" if value else "off"
     return "all" if value is None else str(value)

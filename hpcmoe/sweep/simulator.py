@@ -44,7 +44,13 @@ def real_simulator() -> Simulator:
 def _scenario(key: RunKey, options: Options) -> ScenarioLike:
     from hpcmoe.scenario import scenario_from_key
 
-    made = scenario_from_key(key, tokens=options.tokens, layers=options.layers, overrides=options.overrides)
+    made = scenario_from_key(
+        key,
+        tokens=options.tokens,
+        layers=options.layers,
+        overrides=options.overrides,
+        placement=options.placement,
+    )
     return made if options.backend == "native" else OnBackend(made, options.backend)
 
 
@@ -79,13 +85,18 @@ def _run(scenario: Any, progress: ProgressCallback, record: bool) -> RunResultLi
 
 
 def _shape(key: RunKey) -> tuple[int, int]:
-    return _topology_shape(key.topology)
+    from hpcmoe.placement import check_fit
+
+    hosts, links = _topology_shape(key.topology)
+    check_fit(hosts, key.tp * key.ep, str(key))
+    return key.tp * key.ep, 2 * links
 
 
 @cache
 def _topology_shape(name: str) -> tuple[int, int]:
+    """Hosts and links."""
     from hpcmoe import topology
 
     # The delay of external links has no part in how many there are.
     built = topology.build(name, external_delay_ns=1)
-    return built.hosts, 2 * len(built.links)
+    return built.hosts, len(built.links)

@@ -1,5 +1,6 @@
 """Readers and writers of the files and output lines of ASTRA-sim and its ns-3 network."""
 
+from hpcmoe.topology_text import read_topology, write_topology
 from hpcmoe.upstream.config import NetworkConfig, read_network_config, write_network_config
 from hpcmoe.upstream.json_files import (
     SystemConfig,
@@ -15,9 +16,7 @@ from hpcmoe.upstream.output import fct_lines, pfc_lines, rank_lines
 from hpcmoe.upstream.text_files import (
     read_cc_policy,
     read_flows,
-    read_topology,
     write_cc_policy,
-    write_topology,
 )
 
 __all__ = [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import CC_MODES, PARAMETERS, Parameter, Value
-from hpcmoe.upstream.text_files import read_text
+from hpcmoe.topology_text import read_text
 
 EcnThreshold = tuple[int, int, int, float]  # rate_bps, kmin_bytes, kmax_bytes, pmax
 

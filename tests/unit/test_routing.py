@@ -8,7 +8,7 @@ import pytest
 from hpcmoe import parameters, runner
 from hpcmoe.routing import Routes, host_address, murmur3
 from hpcmoe.topology import Link, build, unnamed
-from hpcmoe.upstream.text_files import read_topology
+from hpcmoe.upstream import read_topology
 
 HOST_SEED = 0x8BADF00D
 

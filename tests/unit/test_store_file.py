@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import fake_sweep as fake
 import sweep_tools as tools
 
-FACTORS = {factor: design.allowed_levels(factor) for factor in design.FACTORS}
+FACTORS = design.FACTORS
 KEYS = design.select(["flash/t[123]/tp2ep16/ring_direct/roce_*"])
 
 

@@ -27,6 +27,8 @@ _KIND = re.compile(r"[a-z]([a-z_]*[a-z])?")
 _REFERENCE = re.compile(r"([a-z_]+)(?:([0-9]{1,6})(?:-([0-9]{1,6}))?)?")
 _LONGEST_DELAY_NS = 10**9
 _LINE_FORMS = "[from, to, type], [mesh, nodes, type] or [full, nodes, nodes, type]"
+NEVER = "never"
+_NEVER_MARKED = (2**32 - 1, 2**32 - 1, 0.0)
 _ECN_KEYS = ("kmin_bytes", "kmax_bytes", "pmax")
 
 
@@ -259,7 +261,11 @@ class _Parser:
         return delay
 
     def _ecn(self, spec: Any, field: str) -> tuple[int, int, float]:
-        allowed = "kmin_bytes <= kmax_bytes, both integers from 0 to below 2^32, and pmax from 0 to 1"
+        if spec == NEVER:
+            return _NEVER_MARKED
+        allowed = (
+            "never; or kmin_bytes <= kmax_bytes, both integers from 0 to below 2^32, and pmax from 0 to 1"
+        )
         numbers = isinstance(spec, dict) and set(spec) == set(_ECN_KEYS) and [spec[key] for key in _ECN_KEYS]
         if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
             self._fail("bad thresholds", field, spec, allowed)

@@ -79,6 +79,11 @@ def test_thresholds_of_link_types_in_use(pods: Topology) -> None:
     assert pods.ecn == ((800 * 10**9, 1, 2, 0.5),)
 
 
+def test_ports_that_never_mark(tmp_path: Path) -> None:
+    text = PODS.replace("ecn: {kmin_bytes: 1, kmax_bytes: 2, pmax: 0.5}", "ecn: never")
+    assert compiled(text, tmp_path).ecn == ((800 * 10**9, 2**32 - 1, 2**32 - 1, 0.0),)
+
+
 def test_nodes_are_shared_out_in_runs(tmp_path: Path) -> None:
     text = (
         "servers: 1\nserver: {nodes: {gpu: 6, sw: 3}, links: [[gpu, sw, local], [mesh, sw, inter_switch]]}\n"
@@ -196,7 +201,7 @@ BROKEN = {
     ),
     "delay": ("delay: 50ns", "delay: -1us", "link_types.pcie.delay: bad delay (got '-1us')"),
     "type's field": ("delay: 50ns", "latency: 50ns", "link_types.pcie.latency: unknown field"),
-    "thresholds": ("kmin_bytes: 1,", "kmin_bytes: 3,", "link_types.uplink.ecn: bad thresholds"),
+    "thresholds": ("kmin_bytes: 1,", "kmin_bytes: 3,", "link_types.uplink.ecn: bad thresholds (got {'kmin_by"),
     "too many": ("servers: 4", "servers: 4096", "servers: too many GPUs in all (got 8192)"),
     "title": ("servers: 4", "title: [a]\nservers: 4", "title: not text (got ['a'])"),
 }  # fmt: skip

@@ -201,7 +201,7 @@ BROKEN = {
     ),
     "delay": ("delay: 50ns", "delay: -1us", "link_types.pcie.delay: bad delay (got '-1us')"),
     "type's field": ("delay: 50ns", "latency: 50ns", "link_types.pcie.latency: unknown field"),
-    "thresholds": ("kmin_bytes: 1,", "kmin_bytes: 3,", "link_types.uplink.ecn: bad thresholds (got {'kmin_by"),
+    "thresholds": ("kmin_bytes: 1,", "kmin_bytes: 3,", "link_types.uplink.ecn: bad thresholds (got {'kmin"),
     "too many": ("servers: 4", "servers: 4096", "servers: too many GPUs in all (got 8192)"),
     "title": ("servers: 4", "title: [a]\nservers: 4", "title: not text (got ['a'])"),
 }  # fmt: skip

@@ -28,7 +28,7 @@ _REFERENCE = re.compile(r"([a-z_]+)(?:([0-9]{1,6})(?:-([0-9]{1,6}))?)?")
 _LONGEST_DELAY_NS = 10**9
 _LINE_FORMS = "[from, to, type], [mesh, nodes, type] or [full, nodes, nodes, type]"
 NEVER = "never"
-_NEVER_MARKED = (2**32 - 1, 2**32 - 1, 0.0)
+_NEVER_MARKED = (4294967000, 4294967000, 0.0)  # the most whole kB, which is what a config.txt holds
 _ECN_KEYS = ("kmin_bytes", "kmax_bytes", "pmax")
 
 

@@ -1,15 +1,13 @@
 """How much a model computes: totals calibrated to published GPU time, and a first-principles count.
 
-First principles, FLOP per layer for T tokens, 2 FLOP per weight and token (H hidden size, a heads,
-v key-value heads, d head dimension, E routed experts, k experts per token, s shared experts,
-m expert intermediate width, f dense intermediate width, w expert width):
+First principles, FLOP per layer for T tokens of one sequence, 2 FLOP per weight and token; the weights W of
+each part are counted in ``hpcmoe.weights``, whose letters are used here (a heads, d head dimension, n and r
+dimensions of a latent head without and with rotation, u dimensions of a latent value):
 
-* attention: projections 2 T (H a d + 2 H v d + a d H), scores and values over a causal context of
-  T / 2 on average 2 T^2 a d
-* router: 2 T H E
-* shared experts, three gated GEMMs each: 6 T H m s
-* dense FFN, three gated GEMMs: 6 T H f
-* routed experts: 6 T k w m, and where w is not H a projection to it and back, 4 T H w
+* attention: 2 T W for the projections; scores and values over a causal context of T / 2 on average,
+  2 T^2 a d, with latent attention T^2 a (n + r + u)
+* router, latent projections, shared experts, dense FFN: 2 T W each
+* routed experts: 2 T k W with k experts per token, of the weights of one expert
 
 Attention, router, shared experts, the latent projections and the dense FFN divide by TP; the routed
 experts divide by EP. Embedding and output head are outside the chain of layers and not counted.
@@ -22,6 +20,7 @@ from fractions import Fraction
 
 from hpcmoe import catalog
 from hpcmoe.model import Model
+from hpcmoe.weights import layer_weights, query_width
 
 
 @dataclass(frozen=True)
@@ -57,19 +56,45 @@ def _calibrated_experts(model: Model, tokens: int) -> Fraction:
     return Fraction(2 * gemms * tokens * model.top_k * model.expert_width * model.moe_intermediate)
 
 
+@dataclass(frozen=True)
+class PartFlop:
+    """FLOP of one layer by part, over all ranks of a TP (experts: EP) group."""
+
+    projections: Fraction
+    context: Fraction
+    router: Fraction
+    latent: Fraction
+    shared: Fraction
+    dense: Fraction
+    experts: Fraction
+
+
+def layer_parts(model: Model, tokens: int, dense: bool) -> PartFlop:
+    """The formulas at the top of this file; ``context`` is the attention's scores and values."""
+    held = layer_weights(model, dense)
+    return PartFlop(
+        projections=2 * tokens * held.attention,
+        context=tokens**2 * _per_pair(model) / 2,
+        router=Fraction(2 * tokens * held.router),
+        latent=Fraction(2 * tokens * held.latent),
+        shared=Fraction(2 * tokens * held.shared),
+        dense=Fraction(2 * tokens * held.dense),
+        experts=Fraction(2 * tokens * model.top_k * held.expert),
+    )
+
+
+def _per_pair(model: Model) -> Fraction:
+    """FLOP of one query on one key and its value, all heads."""
+    if model.mla is not None:
+        return Fraction(2 * model.heads * (model.mla.nope_dim + model.mla.rope_dim + model.mla.value_dim))
+    return 4 * query_width(model)
+
+
 def first_principles(model: Model, tokens: int, dense: bool) -> LayerFlop:
-    """The formula at the top of this file."""
-    hidden, m = model.hidden_size, model.moe_intermediate
-    query = Fraction(model.heads * model.head_dim) if model.head_dim else Fraction(hidden)
-    key_value = query * model.kv_heads / model.heads
-    attention = 2 * tokens * (2 * hidden * query + 2 * hidden * key_value) + 2 * tokens**2 * query
-    if dense:
-        assert model.dense_intermediate is not None
-        return LayerFlop(attention, Fraction(6 * tokens * hidden * model.dense_intermediate), Fraction(0))
-    latent = 4 * hidden * model.expert_width if model.expert_width != hidden else 0
-    ffn = tokens * (2 * hidden * model.routed_experts + 6 * hidden * m * model.shared_experts + latent)
-    experts = 6 * tokens * model.top_k * model.expert_width * m
-    return LayerFlop(attention, Fraction(ffn), Fraction(experts))
+    """The parts of a layer as the chain's three compute nodes have them."""
+    parts = layer_parts(model, tokens, dense)
+    ffn = parts.router + parts.latent + parts.shared + parts.dense
+    return LayerFlop(parts.projections + parts.context, ffn, parts.experts)
 
 
 @dataclass(frozen=True)
@@ -96,5 +121,5 @@ def compare(model: Model, tokens: int) -> list[FlopComparison]:
 def _total(model: Model, part: str, tokens: int, count: object) -> float:
     assert callable(count)
     dense = getattr(count(model, tokens, True), part) if model.dense_layers else Fraction(0)
-    sparse = getattr(count(model, tokens, False), part)
+    sparse = getattr(count(model, tokens, False), part) if model.moe_layers else Fraction(0)
     return float(model.dense_layers * dense + model.moe_layers * sparse)

@@ -7,37 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpcmoe import catalog
+from hpcmoe import catalog, model_config
 from hpcmoe.errors import InputError
 from hpcmoe.json_input import read_object
-
-# Our name -> names in a config.json, the first found counts.
-_KEYS: dict[str, tuple[str, ...]] = {
-    "hidden_size": ("hidden_size",),
-    "layers": ("num_hidden_layers",),
-    "heads": ("num_attention_heads",),
-    "kv_heads": ("num_key_value_heads",),
-    "head_dim": ("head_dim",),
-    "routed_experts": ("n_routed_experts", "num_experts"),
-    "top_k": ("num_experts_per_tok", "num_experts_per_token"),
-    "shared_experts": ("n_shared_experts", "num_shared_experts"),
-    "moe_intermediate": ("moe_intermediate_size",),
-    "dense_intermediate": ("intermediate_size",),
-    "dense_layers": ("first_k_dense_replace",),
-    "expert_width": ("routed_expert_hidden_size",),
-    "vocabulary": ("vocab_size",),
-}
-# What may be absent, and what that means.
-_OPTIONAL: dict[str, int | None] = {
-    "kv_heads": None,  # as many as heads
-    "head_dim": None,  # hidden_size / heads
-    "shared_experts": 0,
-    "dense_intermediate": None,
-    "dense_layers": 0,
-    "expert_width": None,  # hidden_size
-    "vocabulary": None,
-}
-_MAY_BE_ZERO = ("shared_experts", "dense_layers")
 
 
 @dataclass(frozen=True)
@@ -54,8 +26,25 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class Mla:
+    """Multi-head latent attention: ranks of queries (None: not compressed) and of keys and values, dimensions
+    of a head with and without rotation, and of a value."""
+
+    q_rank: int | None
+    kv_rank: int
+    rope_dim: int
+    nope_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True)
 class Model:
-    """A mixture-of-experts transformer; widths in elements. The first ``dense_layers`` have no experts."""
+    """A transformer; widths in elements. ``dense_at`` are the layers without experts, by index from 0: all of
+    them in a dense model, where every number about experts is 0.
+
+    ``shared_intermediate`` is the width of all shared experts together. ``vocabulary`` and
+    ``dense_intermediate`` may be unknown, the latter only where no layer is dense.
+    """
 
     name: str
     title: str
@@ -67,33 +56,85 @@ class Model:
     routed_experts: int
     top_k: int
     shared_experts: int
+    shared_intermediate: int
     moe_intermediate: int
     dense_intermediate: int | None
-    dense_layers: int
+    dense_at: tuple[int, ...]
     expert_width: int
     vocabulary: int | None
     all_reduce_width: int
     all_reduces_per_layer: int = 2
     calibration: Calibration | None = None
+    mla: Mla | None = None
+    tied_embeddings: bool = False
+
+    @property
+    def dense_layers(self) -> int:
+        return len(self.dense_at)
 
     @property
     def moe_layers(self) -> int:
         return self.layers - self.dense_layers
 
+    @property
+    def has_experts(self) -> bool:
+        return self.routed_experts > 0
+
+    @property
+    def counted_layers(self) -> int:
+        """What ``--layers`` counts: the MoE layers, in a dense model all layers."""
+        return self.moe_layers if self.has_experts else self.layers
+
+    def layers_run(self, counted: int | None) -> int:
+        """How many layers run: all for None, else up to the last of that many counted ones."""
+        if counted is None or counted >= self.counted_layers:
+            return self.layers
+        if not self.has_experts:
+            return counted
+        dense = set(self.dense_at)
+        with_experts = [layer for layer in range(self.layers) if layer not in dense]
+        return with_experts[counted - 1] + 1
+
 
 def load_model(name: str) -> Model:
-    """A model of the catalog."""
-    entry = catalog.load("models", name)
-    calibrated = entry.get("calibrated")
+    """A model of the catalog. InputError for a faulty entry, which only one of the user's own can be."""
+    entry, file = catalog.load("models", name), str(catalog.file_of("models", name))
+    config = entry.get("config")
+    if not isinstance(config, Mapping):
+        raise InputError("a model needs the keys of its config.json", file=file, field="config", value=config)
     return _model(
         name,
-        entry["config"],
-        file=str(catalog.file_of("models", name)),
-        title=entry["title"],
-        all_reduce_width=entry.get("all_reduce_width"),
-        all_reduces_per_layer=entry["all_reduces_per_layer"],
-        calibration=Calibration(**calibrated) if calibrated else None,
+        config,
+        file=file,
+        title=str(entry.get("title", name)),
+        all_reduce_width=_integer(entry, "all_reduce_width", None, range(1, 2**31), file),
+        all_reduces_per_layer=_integer(entry, "all_reduces_per_layer", 2, range(1, 3), file) or 2,
+        calibration=_calibration(entry, file),
     )
+
+
+def _integer(
+    entry: Mapping[str, Any], key: str, default: int | None, allowed: range, file: str
+) -> int | None:
+    value = entry.get(key, default)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in allowed):
+        return value
+    shown = f"{allowed.start} to {allowed.stop - 1}"
+    raise InputError("bad value", file=file, field=key, value=value, allowed=shown)
+
+
+def _calibration(entry: Mapping[str, Any], file: str) -> Calibration | None:
+    found = entry.get("calibrated")
+    if found is None:
+        return None
+    names = ("tensor_parallel_flop", "expert_flop", "expert_gemms")
+    if not isinstance(found, Mapping) or not set(found) <= set(names) or len(found) != 2:
+        allowed = "tensor_parallel_flop and one of expert_flop, expert_gemms"
+        raise InputError("bad totals", file=file, field="calibrated", value=found, allowed=allowed)
+    values = {key: _integer(found, key, None, range(1, 2**63), file) for key in names}
+    if values["tensor_parallel_flop"] is None:
+        raise InputError("missing", file=file, field="tensor_parallel_flop", allowed="integers from 1")
+    return Calibration(**values)  # type: ignore[arg-type]
 
 
 def model_from_config(path: str | Path) -> Model:
@@ -107,6 +148,25 @@ def model_from_config(path: str | Path) -> Model:
     )
 
 
+def add_model(path: str | Path, name: str, title: str | None = None, *, replace: bool = False) -> Path:
+    """Makes a config.json a catalog entry of the user's own that run keys can name; gives the entry's file.
+
+    InputError for an unknown layout and for a name that is none or is taken.
+    """
+    config = read_object(path, "model")
+    model_from_config(path)
+    entry = {"title": title or name, "config": model_config.read_keys(config), "all_reduces_per_layer": 2}
+    about = f"Made by 'hpcmoe model add' from {Path(path).name}: the keys that are read, as they stand there."
+    return catalog.add("models", name, entry, replace=replace, about=about)
+
+
+def find_model(name: str) -> Model:
+    """A model by its name in the catalog, or by the path of a config.json."""
+    if name not in catalog.names("models") and (name.endswith(".json") or Path(name).is_file()):
+        return model_from_config(name)
+    return load_model(name)
+
+
 def _model(
     name: str,
     config: Mapping[str, Any],
@@ -117,56 +177,14 @@ def _model(
     all_reduces_per_layer: int = 2,
     calibration: Calibration | None = None,
 ) -> Model:
-    values = {field: _value(config, field, file) for field in _KEYS}
-    hidden: Any = values["hidden_size"]
-    values["kv_heads"] = values["kv_heads"] or values["heads"]
-    values["expert_width"] = values["expert_width"] or hidden
-    model = Model(
+    fields = model_config.architecture(config, file)
+    mla = fields.pop("mla")
+    return Model(
         name=name,
         title=title,
-        all_reduce_width=all_reduce_width or hidden,
+        all_reduce_width=all_reduce_width or fields["hidden_size"],
         all_reduces_per_layer=all_reduces_per_layer,
         calibration=calibration,
-        **values,  # type: ignore[arg-type]
+        mla=Mla(**mla) if mla else None,
+        **fields,
     )
-    _check(model, file)
-    return model
-
-
-def _value(config: Mapping[str, Any], field: str, file: str) -> int | None:
-    keys = _KEYS[field]
-    found = next((key for key in keys if config.get(key) is not None), None)
-    if found is None:
-        if field in _OPTIONAL:
-            return _OPTIONAL[field]
-        looked_for = "; ".join(" or ".join(names) for names in _KEYS.values())
-        raise InputError(
-            f"no {' or '.join(keys)}: not a layout this program knows; keys looked for: {looked_for}",
-            file=file,
-        )
-    value = config[found]
-    lowest = 0 if field in _MAY_BE_ZERO else 1
-    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**31:
-        raise InputError("bad value", file=file, field=found, value=value, allowed=f"integers from {lowest}")
-    return value
-
-
-def _check(model: Model, file: str) -> None:
-    if model.dense_layers >= model.layers:
-        raise InputError(
-            "no layer has experts",
-            file=file,
-            field="first_k_dense_replace",
-            value=model.dense_layers,
-            allowed=f"0 to {model.layers - 1}",
-        )
-    if model.dense_layers and model.dense_intermediate is None:
-        raise InputError("dense layers need a width", file=file, field="intermediate_size")
-    if model.top_k > model.routed_experts:
-        raise InputError(
-            "more experts per token than experts",
-            file=file,
-            field="num_experts_per_tok",
-            value=model.top_k,
-            allowed=f"1 to {model.routed_experts}",
-        )

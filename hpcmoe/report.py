@@ -3,13 +3,13 @@
 import fnmatch
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hpcmoe import analysis, catalog
+from hpcmoe import analysis, catalog, design
 from hpcmoe.analysis import Figure, ModelFacts, RunTable, Section
 from hpcmoe.errors import HpcmoeError, InputError
 from hpcmoe.inspect_run import inspect_run
@@ -99,7 +99,7 @@ def build_document(
     runs: RunTable, name: str, *, with_figures: bool = False, pages: Mapping[str, str] | None = None
 ) -> Document:
     """The report on a run table; ``name`` is shown as the file's, ``pages`` link runs to their pages."""
-    facts, published = catalog_facts(), load_published()
+    facts, published = catalog_facts(sorted(set(runs.text["model"]))), load_published()
     study = analysis.build_study(runs, facts)
     claims = analysis.judge_claims(study, published, load_claims())
     claim_tables = (analysis.claims_table(claims, numbers), analysis.numbers_table(claims))
@@ -137,9 +137,10 @@ def _collection() -> ModuleType:
         ) from None
 
 
-def catalog_facts() -> dict[str, ModelFacts]:
-    """Architectures of the models in the catalog."""
-    return {name: _facts(load_model(name)) for name in catalog.names("models")}
+def catalog_facts(others: Iterable[str] = ()) -> dict[str, ModelFacts]:
+    """Architectures of the study's models and of others that the catalog has."""
+    names = dict.fromkeys((*design.MODELS, *others))
+    return {name: _facts(load_model(name)) for name in names if name in catalog.names("models")}
 
 
 def _facts(model: Model) -> ModelFacts:

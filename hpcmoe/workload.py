@@ -4,7 +4,9 @@ A MoE layer is attention, all-reduce over TP, all-to-all over EP (dispatch), exp
 (combine), shared FFN, all-reduce over TP. A dense layer is attention, all-reduce, FFN, all-reduce. Models
 with one all-reduce per layer keep the one after attention. All ranks run the same chain. Between layers
 there may be a barrier (parameter ``layer_sync``): without one the ranks drift apart by nanoseconds, and
-patterns that are free of collisions when all start together lose that.
+patterns that are free of collisions when all start together lose that. A degree of one has nobody to talk to,
+so that collectives over it are left out; a dense model has no all-to-all, and the groups of TP ranks that EP
+counts are replicas of each other.
 
 Volumes in bytes, with 2 bytes an element: all-reduce T * width * 2, all-to-all T * width * k * 2 / EP.
 """
@@ -47,7 +49,7 @@ def build_workload(
     moe_layers: int | None = None,
     options: Mapping[str, Value] | None = None,
 ) -> Workload:
-    """The chain of all layers, or of the leading dense layers and ``moe_layers`` MoE layers.
+    """The chain of all layers, or of those up to the ``moe_layers``-th MoE layer (dense model: layer).
 
     ``options`` are parameters of the section 'workload', all of them; None is the study's defaults.
     """
@@ -57,7 +59,7 @@ def build_workload(
         if options is None
         else options
     )
-    layers = model.layers if moe_layers is None else model.dense_layers + moe_layers
+    layers = model.layers_run(moe_layers)
     maker = _LayerMaker(model, tp, ep, tokens)
     nodes: list[TraceNode] = []
     for layer in range(layers):
@@ -73,10 +75,28 @@ def _check(model: Model, tp: int, ep: int, tokens: int, moe_layers: int | None) 
         raise InputError("bad degree", field="strategy", value=f"tp{tp}ep{ep}", allowed="integers from 1")
     if not 1 <= tokens < 2**31:
         raise InputError("bad number of tokens", field="tokens", value=tokens, allowed="integers from 1")
-    if moe_layers is not None and not 1 <= moe_layers <= model.moe_layers:
+    if moe_layers is not None and not 1 <= moe_layers <= model.counted_layers:
+        kind = "MoE layers" if model.has_experts else "layers"
         raise InputError(
-            "bad number of MoE layers", field="layers", value=moe_layers, allowed=f"1 to {model.moe_layers}"
+            f"bad number of {kind}", field="layers", value=moe_layers, allowed=f"1 to {model.counted_layers}"
         )
+    if model.has_experts and ep > model.routed_experts:
+        raise InputError(
+            f"more EP ranks than {model.name} has experts",
+            field="strategy",
+            value=f"tp{tp}ep{ep}",
+            allowed=f"EP up to {model.routed_experts}",
+        )
+
+
+def all_reduce_bytes(model: Model, tokens: int) -> int:
+    """Bytes that every rank of a TP group reduces."""
+    return tokens * model.all_reduce_width * BYTES_PER_ELEMENT
+
+
+def all_to_all_bytes(model: Model, tokens: int, ep: int) -> int:
+    """Bytes that every rank of an EP group spreads over the group, itself included."""
+    return tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // ep
 
 
 class _LayerMaker:
@@ -85,15 +105,25 @@ class _LayerMaker:
     def __init__(self, model: Model, tp: int, ep: int, tokens: int) -> None:
         self._model, self._tp, self._ep, self._tokens = model, tp, ep, tokens
         self._split: dict[str, Any] = catalog.study()["layer"]
-        self._flop = {dense: layer_flop(model, tokens, dense) for dense in {False, model.dense_layers > 0}}
-        self._all_reduce_bytes = tokens * model.all_reduce_width * BYTES_PER_ELEMENT
-        self._all_to_all_bytes = tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // ep
+        self._dense_at = frozenset(model.dense_at)
+        kinds = ((True, model.dense_layers), (False, model.moe_layers))
+        self._flop = {dense: layer_flop(model, tokens, dense) for dense, count in kinds if count}
+        self._all_reduce_bytes = all_reduce_bytes(model, tokens)
+        self._all_to_all_bytes = all_to_all_bytes(model, tokens, ep)
 
     def layer(self, layer: int, *, synchronized: bool) -> Iterator[TraceNode]:
-        dense = layer < self._model.dense_layers
-        flop = self._flop[dense]
+        """Nodes of the layer in order, without those of a collective over one rank."""
         if synchronized:
             yield self._barrier(layer)
+        for node in self._nodes(layer, layer in self._dense_at):
+            if node.type != NodeType.COMM_COLL or self._ranks_of(node) > 1:
+                yield node
+
+    def _ranks_of(self, node: TraceNode) -> int:
+        return self._tp if node.involved_dims == TP_DIM else self._ep
+
+    def _nodes(self, layer: int, dense: bool) -> Iterator[TraceNode]:
+        flop = self._flop[dense]
         yield self._compute(layer, "attn", flop.attention / self._tp, self._split["attention_tensor_bytes"])
         yield self._collective(layer, "ar1")
         if not dense:

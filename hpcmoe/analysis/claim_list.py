@@ -24,9 +24,10 @@ from hpcmoe.analysis.metrics import Metric
 from hpcmoe.analysis.sets import Mask, level_mask
 from hpcmoe.analysis.study import Study
 from hpcmoe.analysis.table import COUNT, FRACTION, NUMBER, RATIO, RELATIVE, SECONDS, TEXT, Quantity
-from hpcmoe.analysis.tables_design import RANKS, against, residency
+from hpcmoe.analysis.tables_design import RANKS, against
 from hpcmoe.analysis.tables_factors import DBT, MODELS, RING
 from hpcmoe.analysis.tables_model import Published
+from hpcmoe.weights import residency
 
 Given = Any
 """A claim's published figures, as claims.json has them."""

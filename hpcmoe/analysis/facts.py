@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class ModelFacts:
     """One model.  ``hidden`` is the width that is communicated; ``layers`` counts all layers,
-    ``moe_layers`` those with routed experts."""
+    ``moe_layers`` those with routed experts: none in a dense model."""
 
     name: str
     hidden: int
@@ -19,6 +19,11 @@ class ModelFacts:
     @property
     def dense_layers(self) -> int:
         return self.layers - self.moe_layers
+
+    @property
+    def counted_layers(self) -> int:
+        """The layers that a cut run counts: those with experts, in a dense model all."""
+        return self.moe_layers or self.layers
 
     @property
     def tp_proxy(self) -> int:

@@ -135,13 +135,13 @@ def _scope(model: str, runs: RunTable, facts: Mapping[str, ModelFacts]) -> Scope
 
 
 def _layer_scope(model: str, asked: int, facts: ModelFacts) -> Scope:
-    """All layers of a model without dense layers are alike and run one after the other, so its
-    time per layer is its time over the layers run.  A model with leading dense layers is always
-    run with all of them; one total cannot be split into dense and MoE layers, so nothing scales."""
-    if asked >= facts.moe_layers:
+    """All layers of a model of one kind of layer are alike and run one after the other, so its time
+    per layer is its time over the layers run.  A model with both kinds runs the dense layers before
+    its MoE layers too; one total cannot be split into dense and MoE layers, so nothing scales."""
+    if asked >= facts.counted_layers:
         return Scope(Coverage.FULL, 1.0, "")
-    held = f"{model}: {asked} of {facts.moe_layers} MoE layers"
-    if facts.dense_layers:
+    held = f"{model}: {asked} of {facts.counted_layers} {'MoE' if facts.moe_layers else 'dense'} layers"
+    if facts.dense_layers and facts.moe_layers:
         why = f"{held} plus all {facts.dense_layers} dense: no estimate, dense and MoE layers differ"
         return Scope(Coverage.NOT_COMPARABLE, np.nan, why)
     ratio = f"{facts.layers}/{asked}"

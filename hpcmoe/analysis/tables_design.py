@@ -27,6 +27,7 @@ from hpcmoe.analysis.table import (
 from hpcmoe.analysis.tables_model import Published
 from hpcmoe.topology import Topology, build
 from hpcmoe.units import parse_rate_bps, parse_time_ns
+from hpcmoe.weights import residency
 
 ORDER_3 = ("k3", "glm", "pro", "flash")
 """Order of the models in chapter 3."""
@@ -69,20 +70,6 @@ def model_table(facts: Mapping[str, ModelFacts], published: Published) -> Table:
         rows.append([label(theirs["name"]), plain(INTEGER, theirs["total_params_b"]), *cells])
     note = "h is the width that is communicated: for Kimi K3 the latent width of its experts."
     return numbered("3-1", "Architecture of the models", columns, rows, (note,))
-
-
-@dataclass(frozen=True)
-class Residency:
-    """Weights alone, sharded evenly: gigabytes per rank, and whether an accelerator holds them."""
-
-    per_rank_gb: float
-    fits: bool
-
-
-def residency(weights_gb: float, ranks: int, capacity_gb: float) -> Residency:
-    """Weight residency of a checkpoint of ``weights_gb`` on ``ranks`` accelerators of ``capacity_gb``."""
-    per_rank = weights_gb / ranks
-    return Residency(per_rank, per_rank <= capacity_gb)
 
 
 def residency_table(published: Published) -> Table:

@@ -9,11 +9,17 @@ from hpcmoe.analysis.metrics import Metric
 from hpcmoe.analysis.sets import Mask
 from hpcmoe.analysis.study import Coverage, Study
 from hpcmoe.analysis.table import RATIO, RELATIVE, SECONDS, TEXT, Cell, Column, Table, Value, label, numbered
-from hpcmoe.analysis.tables_model import STATISTICS, Published, parse_configuration, sample_of, statistic
+from hpcmoe.analysis.tables_model import (
+    OUTSIDE,
+    STATISTICS,
+    Published,
+    parse_configuration,
+    sample_of,
+    statistic,
+)
 
 MODELS = tuple(design.MODELS)
 RING, DBT = "ring_direct", "dbt_direct"
-OUTSIDE = "{model} (not in the study)"
 
 
 def factor_tables(study: Study, published: Published) -> Iterator[Table]:

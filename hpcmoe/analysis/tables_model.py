@@ -28,6 +28,7 @@ from hpcmoe.analysis.table import (
 )
 
 Published = Mapping[str, Any]
+OUTSIDE = "{model} (not in the study)"
 
 MODEL_TABLES = {"flash": ("4-1", "4-2"), "k3": ("4-3", "4-4"), "glm": ("4-5", "4-6"), "pro": ("4-7", "4-8")}
 
@@ -173,10 +174,20 @@ def architecture_table(facts: Mapping[str, ModelFacts], published: Published) ->
     compared = (Column(name, quantity, compared=True) for name, quantity, *_ in ARCHITECTURE)
     columns = (Column("model"), Column("published parameters (10^9)", INTEGER), *compared)
     rows = [_architecture_row(model, facts.get(model), published["models"][model]) for model in design.MODELS]
+    rows += [
+        [label(OUTSIDE.format(model=model)), *_own_row(facts[model])]
+        for model in facts
+        if model not in design.MODELS
+    ]
     notes = (
         "TP proxy = h x layers; EP proxy = h x top-k x MoE layers. h is the width that is communicated.",
     )
     return numbered("4-9", "Architectures and communication proxies", columns, rows, notes)
+
+
+def _own_row(facts: ModelFacts) -> list[Cell]:
+    """A model that the published study lacks: its facts alone."""
+    return [label(""), *(plain(quantity, getattr(facts, name)) for _, quantity, name, _ in ARCHITECTURE)]
 
 
 def _architecture_row(model: str, facts: ModelFacts | None, published: Mapping[str, Any]) -> list[Cell]:

@@ -31,9 +31,10 @@ def describe(kind: str) -> Iterator[str]:
 
 def _describe_model(name: str) -> Iterator[str]:
     model = load_model(name)
+    experts = f"{model.routed_experts} experts of width {model.moe_intermediate}, {model.top_k} per token"
     yield (
         f"    hidden {model.hidden_size}, {model.layers} layers ({model.dense_layers} dense), "
-        f"{model.routed_experts} experts of width {model.moe_intermediate}, {model.top_k} per token"
+        f"{experts if model.has_experts else 'no experts'}"
     )
     for row in compute.compare(model, catalog.study()["tokens"]):
         calibrated = "not calibrated" if row.calibrated is None else f"{row.calibrated / 1e12:.3f} calibrated"

@@ -23,9 +23,9 @@ import numpy as np
 from hpcmoe import placement, topology
 from hpcmoe.design import RunKey
 from hpcmoe.model import Model, load_model
+from hpcmoe.workload import all_reduce_bytes, all_to_all_bytes
 
 PAYLOAD_BYTES = 1000
-BYTES_PER_ELEMENT = 2
 TERMS = (
     ("model",),
     ("topology",),
@@ -65,10 +65,11 @@ def term_names(key: RunKey) -> list[str]:
 def packet_hops(key: RunKey, tokens: int, layers: int | None) -> float:
     """Packets and ACKs times links of a run with every layer simulated."""
     model = _model(key.model)
-    moe = min(layers or model.moe_layers, model.moe_layers)
-    reduces = model.all_reduces_per_layer * (moe + model.dense_layers)
-    reduce_bytes = tokens * model.all_reduce_width * BYTES_PER_ELEMENT
-    exchange_bytes = tokens * model.expert_width * model.top_k * BYTES_PER_ELEMENT // key.ep
+    run = model.layers_run(layers)
+    moe = run - sum(layer < run for layer in model.dense_at)
+    reduces = model.all_reduces_per_layer * run
+    reduce_bytes = all_reduce_bytes(model, tokens)
+    exchange_bytes = all_to_all_bytes(model, tokens, key.ep)
     apart = _links_between_ranks(key.topology, key.tp * key.ep)
     reduced = reduces * key.ep * 2 * (key.tp - 1) * reduce_bytes * _links_apart(apart, key.tp, 1)
     exchanged = 2 * moe * key.tp * (key.ep - 1) * exchange_bytes * _links_apart(apart, key.ep, key.tp)

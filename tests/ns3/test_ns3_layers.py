@@ -18,7 +18,7 @@ TOKENS = 512
 
 def one_moe_layer(key: design.RunKey) -> Scenario:
     """Without the dense layers that some models begin with."""
-    model = replace(load_model(key.model), dense_layers=0)
+    model = replace(load_model(key.model), dense_at=())
     return scenario_from_key(key, tokens=TOKENS, layers=1, model=model)
 
 

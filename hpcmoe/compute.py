@@ -74,7 +74,7 @@ def layer_parts(model: Model, tokens: int, dense: bool) -> PartFlop:
     held = layer_weights(model, dense)
     return PartFlop(
         projections=2 * tokens * held.attention,
-        context=tokens**2 * _per_pair(model) / 2,
+        context=tokens**2 * pair_flop(model) / 2,
         router=Fraction(2 * tokens * held.router),
         latent=Fraction(2 * tokens * held.latent),
         shared=Fraction(2 * tokens * held.shared),
@@ -83,11 +83,14 @@ def layer_parts(model: Model, tokens: int, dense: bool) -> PartFlop:
     )
 
 
-def _per_pair(model: Model) -> Fraction:
-    """FLOP of one query on one key and its value, all heads."""
-    if model.mla is not None:
-        return Fraction(2 * model.heads * (model.mla.nope_dim + model.mla.rope_dim + model.mla.value_dim))
-    return 4 * query_width(model)
+def pair_flop(model: Model, *, cached: bool = False) -> Fraction:
+    """FLOP of one query on one key and its value, all heads. ``cached``: on the key-value cache as it is
+    stored, which latent attention uses without expanding it."""
+    mla = model.mla
+    if mla is None:
+        return 4 * query_width(model)
+    width = 2 * mla.kv_rank + mla.rope_dim if cached else mla.nope_dim + mla.rope_dim + mla.value_dim
+    return Fraction(2 * model.heads * width)
 
 
 def first_principles(model: Model, tokens: int, dense: bool) -> LayerFlop:

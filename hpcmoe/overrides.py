@@ -11,18 +11,19 @@ from hpcmoe.parameters import Section, Value
 from hpcmoe.units import parse_rate_bps, parse_time_ns
 from hpcmoe.upstream.config import EcnThreshold
 
-ECN, EXTERNAL_DELAY = "ecn", "external_delay"
+ECN, EXTERNAL_DELAY, ROUTING = "ecn", "external_delay", "routing"
 _ECN_FORM = "RATE:KMIN_BYTES:KMAX_BYTES:PMAX[,...] with * for all rates, such as 400Gbps:100000:400000:0.2"
 
 
 class Overrides:
     """Checked names; values are parsed when they are applied.
 
-    Two names are no scalar parameter: ``ecn`` (thresholds by rate) and ``external_delay`` (a time).
+    Three names are no scalar parameter: ``ecn`` (thresholds by rate), and of runs that a key names
+    ``external_delay`` (a time) and ``routing`` (the path of a routing histogram).
     """
 
-    def __init__(self, values: Mapping[str, Any], *, allow_external_delay: bool = True) -> None:
-        special = (ECN, EXTERNAL_DELAY) if allow_external_delay else (ECN,)
+    def __init__(self, values: Mapping[str, Any], *, of_key: bool = True) -> None:
+        special = (ECN, EXTERNAL_DELAY, ROUTING) if of_key else (ECN,)
         self._values = dict(values)
         for name in self._values:
             if name not in special:
@@ -54,6 +55,10 @@ class Overrides:
             raise InputError(
                 "bad value", field=EXTERNAL_DELAY, value=value, allowed="a time such as 0.7us"
             ) from error
+
+    def routing(self) -> str | None:
+        """The path of a routing histogram, if there is one."""
+        return str(self._values[ROUTING]) if ROUTING in self._values else None
 
     def ecn(self, default: list[EcnThreshold], used_bps: Iterable[int] = ()) -> list[EcnThreshold]:
         """Thresholds ascending by rate: those of the given rates replaced or added. '*' stands for the rates

@@ -129,6 +129,7 @@ def _integer(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
+PHASES = {"prefill": 0, "decode": 1}
 CC_MODES = {"none": 0, "dcqcn": 1, "hpcc": 3, "timely": 7, "dctcp": 8}
 
 
@@ -306,6 +307,16 @@ def _workload(name: str, kind: Kind, default: Value, help: str, **rest: Any) -> 
 _WORKLOAD = (
     _workload("layer_sync", "enum", 1, "barrier: all ranks begin a layer together; none: each goes on as "
               "soon as its own chain allows", choices={"none": 0, "barrier": 1}),
+    _workload("phase", "enum", 0, "prefill: the tokens are one sequence; decode: each is the next of a "
+              "sequence of its own", choices=PHASES),
+    _workload("context_tokens", "int", 0, "tokens of each sequence in the key-value cache before the step",
+              unit="tokens", minimum=0, maximum=2**31 - 1),
+    _workload("expert_skew", "float", 0.0, "Zipf exponent of the experts' popularity; 0: all alike, and the "
+              "all-to-alls are collectives", minimum=0.0, maximum=10.0),
+    _workload("expert_order_seed", "int", 0, "0: experts lie on the EP ranks by popularity, the most popular "
+              "first; else the seed of a random order for each layer", minimum=0, maximum=U32),
+    _workload("overlap_shared_ffn", "bool", False, "the FFN of a MoE layer runs beside dispatch, experts and "
+              "combine"),
 )
 # fmt: on
 

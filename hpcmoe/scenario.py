@@ -148,7 +148,7 @@ def scenario_from_key(
     tokens = catalog.study()["tokens"] if tokens is None else tokens
     options = changes.apply("workload", parameters.defaults("study", "workload"))
     workload = parameters.complete(options, "workload")
-    graph = build_workload(model, key.tp, key.ep, tokens, layers, workload).graph
+    built = build_workload(model, key.tp, key.ep, tokens, layers, workload, changes.routing())
     scenario = Scenario(
         key=str(key),
         profile="study",
@@ -159,12 +159,13 @@ def scenario_from_key(
         implementations=_catalog_implementations(key.collective),
         logical_dims=(key.tp, key.ep),
         groups={},
-        traces=[graph] * (key.tp * key.ep),
+        traces=list(built.graphs),
         cc_disabled_pairs=_same_server(topo),
         tokens=tokens,
         layers=layers,
         workload=workload,
         placement=placement,
+        warnings=built.warnings,
     )
     return _checked(scenario)
 
@@ -219,7 +220,7 @@ def scenario_from_upstream_files(
     files: UpstreamFiles, *, profile: str = "upstream", overrides: Mapping[str, Any] | None = None
 ) -> Scenario:
     """A run of upstream's input files; the topology is the one that the network configuration names."""
-    changes = Overrides(overrides or {}, allow_external_delay=False)
+    changes = Overrides(overrides or {}, of_key=False)
     changes.refuse("workload", "the traces are given, and they say what runs")
     dims = upstream.read_logical_dims(files.logical_topology)
     ranks = math.prod(dims)

@@ -56,7 +56,7 @@ def parameter_lines(parameter: Parameter) -> Iterator[str]:
     """Name, unit, the two defaults and the allowed values, then the help."""
     unit = f" [{parameter.unit}]" if parameter.unit else ""
     defaults = _text(parameter, parameter.default)
-    if parameter.upstream_default != parameter.default:
+    if parameter.section != "workload" and parameter.upstream_default != parameter.default:
         defaults += f", upstream {_text(parameter, parameter.upstream_default)}"
     key = f"; upstream key {parameter.upstream_key}" if parameter.upstream_key else ""
     yield f"{parameter.name}{unit}  default {defaults}; allowed: {parameter.allowed()}{key}"

@@ -21,7 +21,7 @@ _NAMED = 8  # stuck flows that the message spells out
 def flows(arguments: argparse.Namespace) -> int:
     from hpcmoe import runner
 
-    changes = Overrides(parameters.parse_overrides(arguments.assignments), allow_external_delay=False)
+    changes = Overrides(parameters.parse_overrides(arguments.assignments), of_key=False)
     changes.refuse("system", "flows has the network alone")
     path = arguments.network_configuration
     config, network = network_from_file(path, arguments.profile, changes)

@@ -67,12 +67,20 @@ def table(
             ("completion time", f"{result.wall_ns / 1e6:.6f} ms  (rank {result.bottleneck_rank})"),
             ("GPU time", f"{result.gpu_ns / 1e6:.6f} ms"),
             ("communication time", f"{result.comm_ns / 1e6:.6f} ms  ({fraction:.1%})"),
+            *_exposed(result),
             ("layers simulated", _layers(result, backend, fast_forward)),
             ("ECN marks", f"{result.ecn_marks}"),
             ("PFC pauses", f"{result.pfc_pauses}"),
             ("dropped packets", f"{result.drops}"),
         )
     )
+
+
+def _exposed(result: Any) -> Iterator[tuple[str, str]]:
+    """Where computation and communication overlap they do not add up to the completion time."""
+    if result.wall_ns != result.gpu_ns + result.comm_ns:
+        exposed = int(result.ranks["exposed_comm_ns"][result.bottleneck_rank])
+        yield "  not overlapped", f"{exposed / 1e6:.6f} ms  ({exposed / result.wall_ns:.1%})"
 
 
 def _layers(result: Any, backend: str, fast_forward: bool) -> str:

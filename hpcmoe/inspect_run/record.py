@@ -127,8 +127,15 @@ class RunRecord:
 
     @cached_property
     def chain(self) -> tuple[Node, ...]:
-        """The nodes of a rank in order; InputError when this version would build other ones."""
+        """The nodes of a rank in order; InputError for runs without one chain for all ranks, and when this
+        version would build other nodes."""
         key, config = RunKey.parse(self.key), self.config
+        if len(config["trace_sha256"]) > 1 or (config.get("workload") or {}).get("overlap_shared_ffn"):
+            raise InputError(
+                "an inspection follows one serial chain that all ranks run, and this run has an uneven "
+                "expert load or an overlapped FFN",
+                field=self.key,
+            )
         graph = build_workload(
             load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"], config.get("workload")
         ).graph

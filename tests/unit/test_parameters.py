@@ -153,4 +153,4 @@ def test_external_delay() -> None:
     with pytest.raises(InputError, match="external_delay"):
         Overrides({"external_delay": "long"}).external_delay_ns(700)
     with pytest.raises(InputError, match="unknown parameter"):
-        Overrides({"external_delay": "2us"}, allow_external_delay=False)
+        Overrides({"external_delay": "2us"}, of_key=False)

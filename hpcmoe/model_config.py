@@ -46,7 +46,7 @@ NESTED = ("text_config", "language_config", "llm_config")
 _REQUIRED = ("hidden_size", "layers", "heads")
 _EXPERT_FIELDS = ("routed_experts", "top_k", "shared_experts", "shared_intermediate", "moe_intermediate")
 _MAY_BE_ZERO = ("routed_experts", "shared_experts", "shared_intermediate")
-_MOST = {"layers": 10_000}
+_MOST = {"layers": 10_000, "routed_experts": 100_000}
 _BOUND = 2**31 - 1
 # They place experts or other blocks by rules that a list of dense and MoE layers does not hold.
 _REFUSED = (

@@ -59,7 +59,8 @@ def table(
 ) -> Iterator[str]:
     """A short table for people."""
     layers = "all" if scenario.layers is None else str(scenario.layers)
-    yield f"{scenario.key}  ({scenario.tokens} tokens, {layers} MoE layers)"
+    kind = "MoE layers" if any(name.endswith(".exp") for name in scenario.traces[0].names) else "layers"
+    yield f"{scenario.key}  ({scenario.tokens} tokens, {layers} {kind})"
     fraction = result.comm_ns / result.wall_ns if result.wall_ns else 0.0
     yield from (
         f"  {name:<24}{value}"

@@ -154,6 +154,19 @@ def test_a_dense_model_talks_over_tp_alone(hpcmoe: Hpcmoe, data: Path) -> None:
     assert len(collectives) == 4
 
 
+def test_a_dense_run_says_that_its_replicas_do_not_talk(
+    hpcmoe: Hpcmoe, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hpcmoe("model", "add", data / "models" / "llama_3_8b.json", "--name", "llama")
+    size = ("--tokens", "8", "--layers", "1")
+    assert cli.main(["run", "llama/t6/tp2ep16/ring_direct/ib_cc0", *size]) == 0
+    shown = capsys.readouterr()
+    assert "its 16 groups of 2 ranks are replicas" in shown.err
+    assert "(8 tokens, 1 layers)" in shown.out
+    assert cli.main(["run", "llama/t6/tp8ep1/ring_direct/ib_cc0", *size]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_degree_of_one_has_no_collective(hpcmoe: Hpcmoe) -> None:
     traces = [
         scenario_from_key(f"flash/t6/{strategy}/ring_direct/ib_cc0", tokens=64, layers=1).traces[0]

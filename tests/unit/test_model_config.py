@@ -9,6 +9,7 @@ import pytest
 from hpcmoe import model_config
 from hpcmoe.errors import InputError
 from hpcmoe.model import Mla, Model, load_model, model_from_config
+from hpcmoe.workload import build_workload
 
 MOE: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "n_routed_experts": 8,
@@ -18,6 +19,8 @@ DENSE: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 128,
 }  # fmt: skip
 MLA = {"kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+
+EVERY_KEY = dict.fromkeys(model_config.looked_for().replace(" or ", "; ").split("; "), 1)
 
 
 def read(tmp_path: Path, config: object) -> Model:
@@ -132,6 +135,7 @@ BROKEN = [
     ({"n_embd": 8, "n_layer": 2}, "no hidden_size"),
     (MOE | {"num_hidden_layers": None}, "no num_hidden_layers"),
     (MOE | {"num_hidden_layers": 10**6}, r"num_hidden_layers: bad value.*'?1000000'?.*1 to 10000"),
+    (MOE | {"n_routed_experts": 10**6}, "n_routed_experts: bad value.*integers from 0 to 100000"),
     (MOE | {"hidden_size": "64"}, "hidden_size: bad value.*'64'.*integers from 1"),
     (MOE | {"hidden_size": 64.0}, "hidden_size: bad value"),
     (MOE | {"n_routed_experts": True}, "n_routed_experts: bad value"),
@@ -168,6 +172,24 @@ def test_broken_configurations(config: object, message: str, tmp_path: Path) -> 
         read(tmp_path, config)
     assert "config.json" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+ODD = (None, -1, 0, 1, 3, "x", [], [1], {}, {"a": 1}, 1.5, True, 10**30, float("nan"), [0] * 6, ["dense"] * 6)
+
+
+def fault(tmp_path: Path, config: dict[str, Any]) -> str:
+    """The message with which a configuration is refused; '' for one that a workload can be made of."""
+    try:
+        build_workload(read(tmp_path, config), 2, 2, 8, 1)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("key", sorted({*model_config.read_keys(EVERY_KEY), *model_config.NESTED}))
+def test_odd_values_are_read_or_refused_in_one_line(key: str, tmp_path: Path) -> None:
+    faults = [fault(tmp_path, base | {key: value}) for base in (MOE | MLA, DENSE) for value in ODD]
+    assert not any("\n" in text for text in faults)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ LAYERS = (
         "model_config",
         "weights",
         "compute",
+        "layer_costs",
+        "expert_load",
     ),
     ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload", "model_summary"),
     ("scenario", "scenario_checks"),

@@ -22,7 +22,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "kv_heads": ("num_key_value_heads",),
     "head_dim": ("head_dim",),
     "routed_experts": ("n_routed_experts", "num_experts", "num_local_experts"),
-    "top_k": ("num_experts_per_tok", "num_experts_per_token"),
+    "top_k": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token"),
     "shared_experts": ("n_shared_experts", "num_shared_experts"),
     "shared_intermediate": ("shared_expert_intermediate_size", "shared_intermediate_size"),
     "moe_intermediate": ("moe_intermediate_size",),
@@ -48,11 +48,11 @@ _EXPERT_FIELDS = ("routed_experts", "top_k", "shared_experts", "shared_intermedi
 _MAY_BE_ZERO = ("routed_experts", "shared_experts", "shared_intermediate")
 _MOST = {"layers": 10_000, "routed_experts": 100_000}
 _BOUND = 2**31 - 1
-# They place experts or other blocks by rules that a list of dense and MoE layers does not hold.
-_REFUSED = (
-    "interleave_moe_layer_step", "expert_layer_period", "attn_layer_period", "moe_layer_start_index",
-    "moe_layer_interval", "hybrid_override_pattern", "block_configs",
-)  # fmt: skip
+# Other keys than LAYER_KEYS that place experts or blocks: what they say is not represented.
+_PLACES_LAYERS = re.compile(
+    r"(moe|expert|dense|sparse)\w*_(layers?|step|period|offset|interval|frequency)"
+    r"|interleave_moe|attn_layer_period|hybrid_override_pattern|block_configs|residual_moe"
+)
 _NAMES_EXPERTS = re.compile(r"expert|moe", re.IGNORECASE)
 
 
@@ -144,14 +144,10 @@ def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
 
 
 def _refuse_unknown_rules(found: _Config) -> None:
-    for key in _REFUSED:
-        if found.has(key):
-            raise found.error(
-                "places layers by a rule that this program does not represent; the rules it knows are",
-                key,
-                found.values[key],
-                LAYER_KEYS,
-            )
+    for key, value in found.values.items():
+        if value and key not in LAYER_KEYS and _PLACES_LAYERS.search(key):
+            text = "places layers by a rule that this program does not represent; the rules it knows are"
+            raise found.error(text, key, value, LAYER_KEYS)
 
 
 def _complete_experts(found: _Config, fields: dict[str, Any]) -> None:
@@ -242,7 +238,10 @@ def _mla(found: _Config) -> dict[str, int | None] | None:
     for key in ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"):
         if not found.has(key):
             raise found.error(f"kv_lora_rank needs {key} beside it", key, allowed="integers from 1")
-    return {name: found.integer(key) if found.has(key) else None for name, key in MLA_KEYS.items()}
+    ranks = {name: found.integer(key, 0) for name, key in MLA_KEYS.items() if found.has(key)}
+    for name in ("kv_rank", "rope_dim", "nope_dim", "value_dim"):
+        found.integer(MLA_KEYS[name])
+    return {**ranks, "q_rank": ranks.get("q_rank") or None}
 
 
 def _check(found: _Config, fields: Mapping[str, Any]) -> None:
@@ -259,15 +258,17 @@ def _check(found: _Config, fields: Mapping[str, Any]) -> None:
         raise found.error("bad value", "num_key_value_heads", fields["kv_heads"], allowed)
 
 
+# Attention that some or all layers have in place of the full one.
+_PARTIAL_ATTENTION = (
+    "linear_attn_config", "linear_num_value_heads", "full_attention_interval", "index_topk", "compress_ratios"
+)  # fmt: skip
+
+
 def notes(config: Mapping[str, Any]) -> list[str]:
     """What the configuration asks for and the count of computation leaves out, one line each."""
     values = _language_model(config)[0]
     found = []
-    partial = [
-        key
-        for key in ("linear_attn_config", "full_attention_interval", "index_topk")
-        if values.get(key) is not None
-    ]
+    partial = [key for key in _PARTIAL_ATTENTION if values.get(key)]
     if values.get("sliding_window") and values.get("use_sliding_window") is not False:
         partial.append("sliding_window")
     if partial:

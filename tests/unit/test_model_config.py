@@ -91,7 +91,8 @@ def test_shared_experts(change: dict[str, Any], count: int, width: int, tmp_path
 
 def test_latent_attention(tmp_path: Path) -> None:
     assert read(tmp_path, MOE | MLA | {"q_lora_rank": 24}).mla == Mla(24, 16, 4, 8, 8)
-    assert read(tmp_path, MOE | MLA | {"q_lora_rank": None}).mla == Mla(None, 16, 4, 8, 8)
+    for no_rank in (None, 0):
+        assert read(tmp_path, MOE | MLA | {"q_lora_rank": no_rank}).mla == Mla(None, 16, 4, 8, 8)
     assert read(tmp_path, MOE | {"v_head_dim": 8}).mla is None
 
 
@@ -112,7 +113,7 @@ def test_an_entry_keeps_what_is_read() -> None:
     ("change", "word"),
     [
         ({"sliding_window": 4096}, "sliding_window: attention is counted over the full context"),
-        ({"linear_attn_config": {}}, "linear_attn_config: attention"),
+        ({"linear_attn_config": {"a": 1}, "index_topk": 0}, "linear_attn_config: attention"),
         ({"q_lora_rank": 8}, "without low-rank"),
         ({"hidden_act": "gelu"}, "three GEMMs"),
     ],
@@ -160,6 +161,9 @@ BROKEN = [
         "intermediate_size: dense layers need a width of their own",
     ),
     (MOE | {"interleave_moe_layer_step": 2}, "interleave_moe_layer_step: places layers by a rule"),
+    (MOE | {"expert_layer_period": 2}, "expert_layer_period: places layers by a rule.*first_k_dense_replace"),
+    (MOE | {"num_dense_layers": 2}, "num_dense_layers: places layers"),
+    (MOE | {"moe_layer_start_index": 3}, "moe_layer_start_index: places layers"),
     (MOE | {"kv_lora_rank": 8}, "qk_rope_head_dim: kv_lora_rank needs"),
     (MOE | MLA | {"v_head_dim": 0}, "v_head_dim: bad value"),
     ({"text_config": 3}, "text_config: not a JSON object"),

@@ -15,6 +15,7 @@ from hpcmoe.scenario_checks import check_network
 from hpcmoe.topology import Topology
 from hpcmoe.upstream.text_files import LATEST_NS
 
+_LEFT_OUT: tuple[parameters.Section, ...] = ("system", "workload")
 _NAMED = 8  # stuck flows that the message spells out
 
 
@@ -22,7 +23,8 @@ def flows(arguments: argparse.Namespace) -> int:
     from hpcmoe import runner
 
     changes = Overrides(parameters.parse_overrides(arguments.assignments), of_key=False)
-    changes.refuse("system", "flows has the network alone")
+    for section in _LEFT_OUT:
+        changes.refuse(section, "flows has the network alone")
     path = arguments.network_configuration
     config, network = network_from_file(path, arguments.profile, changes)
     topology = topology_of(config, path)

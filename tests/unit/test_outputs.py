@@ -98,6 +98,7 @@ def test_finished_flows_are_written_beside_stuck_ones(
         (["--fct", "f.txt"], "f.txt: --fct: would overwrite an input file"),
         (["--fct", "none/out.txt"], "none/out.txt: cannot write"),
         (["--set", "peak_perf_tflops=5"], "peak_perf_tflops: a system parameter"),
+        (["--set", "expert_skew=1"], "expert_skew: a workload parameter: flows has the network alone"),
         (["--set", "ecn_enabled=1"], "c.txt: KMIN_MAP, KMAX_MAP, PMAX_MAP: marking is on"),
     ],
 )

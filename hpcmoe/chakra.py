@@ -7,7 +7,7 @@ first one GlobalMetadata, then Nodes. Both data and control dependencies gate a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from hpcmoe.trace import ALL_DIMS, NodeType, TraceGraph, TraceNode, find_cycle
 SCHEMA_VERSION = "0.0.4"
 _MAX_VARINT_BYTES = 5
 _MAX_INT64 = 2**63 - 1
+_JSON = re.compile(rb'\s*[{\[]\s*["{\[]')
 _LAYER_NAME = re.compile(r"L(\d+)\.")
 
 
@@ -100,15 +101,34 @@ def _decode(message: Any, record: bytes, index: int, file: str) -> Any:
     return message
 
 
-def _parse(data: bytes, file: str, rank: int, needs: Needs) -> TraceFile:
+def read_messages(path: str | Path) -> tuple[Any, list[Any]]:
+    """The GlobalMetadata of a trace and its Node messages as they stand, unchecked and in file order."""
+    return _messages(_read_bytes(Path(path)), str(path))
+
+
+def _messages(data: bytes, file: str) -> tuple[Any, list[Any]]:
     if data[:2] == b"\x1f\x8b":
         raise InputError("compressed traces are not read: gunzip it first", file=file)
+    try:
+        return _decoded(data, file)
+    except InputError:
+        if _JSON.match(data):
+            text = "a trace in JSON: only the protobuf form is read, as chakra_converter writes it"
+            raise InputError(text, file=file) from None
+        raise
+
+
+def _decoded(data: bytes, file: str) -> tuple[Any, list[Any]]:
     records = _records(data, file)
     first = next(records, None)
     if first is None:
         raise InputError("the trace is empty", file=file)
-    _decode(GlobalMetadata(), first, 0, file)
-    messages, parents = _merge(_decode(Node(), record, i, file) for i, record in enumerate(records, 1))
+    metadata = _decode(GlobalMetadata(), first, 0, file)
+    return metadata, [_decode(Node(), record, i, file) for i, record in enumerate(records, 1)]
+
+
+def _parse(data: bytes, file: str, rank: int, needs: Needs) -> TraceFile:
+    messages, parents = _merge(_messages(data, file)[1])
     if not messages:
         raise InputError("the trace has no node", file=file)
     _check_graph(parents, file)
@@ -123,7 +143,7 @@ def _parse(data: bytes, file: str, rank: int, needs: Needs) -> TraceFile:
     return TraceFile(TraceGraph.from_nodes(nodes), groups)
 
 
-def _merge(messages: Iterator[Any]) -> tuple[dict[int, Any], dict[int, set[int]]]:
+def _merge(messages: Iterable[Any]) -> tuple[dict[int, Any], dict[int, set[int]]]:
     """By id: the last node of that id, and the dependencies of all of them."""
     nodes: dict[int, Any] = {}
     parents: dict[int, set[int]] = {}

@@ -34,40 +34,50 @@ class Needs:
 
 
 class _Attributes:
-    """The attributes of one node; the first of a name counts."""
+    """The attributes of one node; the first of a name counts. A fault is raised, or kept where there is a
+    list of ``faults`` to keep it in; a neutral value then stands for the faulty one."""
 
-    def __init__(self, message: Any, file: str) -> None:
+    def __init__(self, message: Any, file: str, faults: list[InputError] | None) -> None:
         self._file = file
         self._node = int(message.id)
+        self._faults = faults
         self._by_name: dict[str, Any] = {}
         for attribute in message.attr:
             self._by_name.setdefault(attribute.name, attribute)
 
-    def error(self, text: str, name: str, value: Any = None, allowed: Any = None) -> InputError:
+    def fail(self, text: str, name: str, value: Any = None, allowed: Any = None) -> None:
         field = f"node {self._node}: {name}"
-        return InputError(text, file=self._file, field=field, value=value, allowed=allowed)
+        error = InputError(text, file=self._file, field=field, value=value, allowed=allowed)
+        if self._faults is None:
+            raise error
+        if all(known.field != field for known in self._faults):
+            self._faults.append(error)
 
     def integer(self, name: str, maximum: int, default: int | None = None) -> int:
         """Any integer or bool kind; required if there is no default."""
         attribute = self._by_name.get(name)
         if attribute is None:
             if default is None:
-                raise self.error("missing attribute", name)
-            return default
+                self.fail("missing attribute", name)
+            return default or 0
         kind = attribute.WhichOneof("value")
         if kind not in _INTEGERS:
-            raise self.error("not an integer attribute", name, kind or "no value")
+            self.fail("not an integer attribute", name, kind or "no value", "an integer such as int64_val")
+            return 0
         value = int(getattr(attribute, kind))
         if not 0 <= value <= maximum:
-            raise self.error("out of range", name, value, f"0 to {maximum}")
+            self.fail("out of range", name, value, f"0 to {maximum}")
+            return 0
         return value
 
     def text(self, name: str) -> str:
         attribute = self._by_name.get(name)
         if attribute is None:
             return ""
-        if attribute.WhichOneof("value") != "string_val":
-            raise self.error("not a string attribute", name, attribute.WhichOneof("value") or "no value")
+        kind = attribute.WhichOneof("value")
+        if kind != "string_val":
+            self.fail("not a string attribute", name, kind or "no value", "string_val")
+            return ""
         return str(attribute.string_val)
 
     def dims(self) -> int:
@@ -75,11 +85,14 @@ class _Attributes:
         attribute = self._by_name.get("involved_dim")
         if attribute is None:
             return ALL_DIMS
-        if attribute.WhichOneof("value") != "bool_list":
-            raise self.error("not a bool_list", "involved_dim", attribute.WhichOneof("value") or "no value")
+        kind = attribute.WhichOneof("value")
+        if kind != "bool_list":
+            self.fail("not a bool_list", "involved_dim", kind or "no value", "a flag per logical dimension")
+            return ALL_DIMS
         flags = attribute.bool_list.values
         if len(flags) > _MAX_DIMS:
-            raise self.error("too many dimensions", "involved_dim", len(flags), f"up to {_MAX_DIMS}")
+            self.fail("too many dimensions", "involved_dim", len(flags), f"up to {_MAX_DIMS}")
+            return ALL_DIMS
         return sum(1 << k for k, flag in enumerate(flags) if flag)
 
     def group(self) -> int:
@@ -88,27 +101,31 @@ class _Attributes:
         if not name:
             return 0
         if not _GROUP.fullmatch(name) or int(name) > _MAX_GROUP:
-            raise self.error("not a group id", "pg_name", name, "decimal integers")
+            self.fail("not a group id", "pg_name", name, "decimal integers")
+            return 0
         return int(name)
 
 
-def convert_node(message: Any, file: str, rank: int, needs: Needs) -> TraceNode:
-    """A node without name and parents. InputError names file, node and attribute."""
-    attributes = _Attributes(message, file)
-    try:
-        kind = NodeType(message.type)
-    except ValueError as error:
+def convert_node(
+    message: Any, file: str, rank: int, needs: Needs, faults: list[InputError] | None = None
+) -> TraceNode:
+    """A node without name and parents. InputError names file, node and attribute; with ``faults`` all of
+    a node's errors go into that list instead."""
+    attributes = _Attributes(message, file, faults)
+    node = TraceNode(id=message.id, type=message.type, duration_us=message.duration_micros)
+    if message.type not in NodeType.__members__.values():
         allowed = [f"{member.name} ({member.value})" for member in NodeType]
-        raise attributes.error("unknown node type", "type", message.type, allowed) from error
-    node = TraceNode(id=message.id, type=kind, duration_us=message.duration_micros)
+        attributes.fail("unknown node type", "type", message.type, allowed)
+        return node
+    node.type = NodeType(message.type)
     node.is_cpu_op = bool(attributes.integer("is_cpu_op", 1, default=0))
     if needs.replay_only:
         return node
-    if kind == NodeType.COMP:
+    if node.type == NodeType.COMP:
         _computation(node, attributes, needs)
-    elif kind in _MEMORY:
+    elif node.type in _MEMORY:
         node.tensor_bytes = attributes.integer("tensor_size", U64)
-    elif kind in _COMMUNICATION:
+    elif node.type in _COMMUNICATION:
         _communication(node, attributes, rank)
     return node
 
@@ -118,12 +135,12 @@ def _computation(node: TraceNode, attributes: _Attributes, needs: Needs) -> None
     node.num_ops = attributes.integer("num_ops", U64, default)
     node.tensor_bytes = attributes.integer("tensor_size", U64, default)
     if default is None and node.num_ops == 0 and node.tensor_bytes > 0:
-        raise attributes.error("a roofline node with bytes needs operations", "num_ops", 0, "integers from 1")
+        attributes.fail("a roofline node with bytes needs operations", "num_ops", 0, "integers from 1")
 
 
 def _communication(node: TraceNode, attributes: _Attributes, rank: int) -> None:
     if node.is_cpu_op:
-        raise attributes.error("a communication node cannot run on the CPU", "is_cpu_op", True, "false")
+        attributes.fail("a communication node cannot run on the CPU", "is_cpu_op", True, "false")
     if node.type == NodeType.COMM_COLL:
         _collective(node, attributes)
     else:
@@ -135,7 +152,7 @@ def _collective(node: TraceNode, attributes: _Attributes) -> None:
     if value not in CollectiveType.__members__.values():
         name = COLLECTIVE_TYPES[value] if value < len(COLLECTIVE_TYPES) else "unknown"
         allowed = [f"{member.name} ({member.value})" for member in CollectiveType]
-        raise attributes.error(f"unsupported collective {name}", "comm_type", value, allowed)
+        attributes.fail(f"unsupported collective {name}", "comm_type", value, allowed)
     node.comm_type = value
     node.comm_bytes = attributes.integer("comm_size", U64, 0 if value == CollectiveType.BARRIER else None)
     node.comm_priority = attributes.integer("comm_priority", U32, 0)
@@ -148,15 +165,13 @@ def _point_to_point(node: TraceNode, attributes: _Attributes, rank: int) -> None
     own, other = ("comm_src", "comm_dst") if sending else ("comm_dst", "comm_src")
     named = attributes.integer(own, U32, rank)
     if named != rank:
-        raise attributes.error("names another rank than the trace's own", own, named, str(rank))
+        attributes.fail("names another rank than the trace's own", own, named, str(rank))
     node.peer = attributes.integer(other, U32)
     node.tag = attributes.integer("comm_tag", U32)
     node.comm_bytes = attributes.integer("comm_size", U64)
     if not 0 < node.comm_bytes <= _MAX_MESSAGE_BYTES:
         allowed = f"1 to {_MAX_MESSAGE_BYTES}"
-        raise attributes.error(
-            "a message of this size never completes", "comm_size", node.comm_bytes, allowed
-        )
+        attributes.fail("a message of this size never completes", "comm_size", node.comm_bytes, allowed)
 
 
 def process_groups(message: Any, file: str) -> dict[int, list[int]]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from hpcmoe import start_up
 from hpcmoe._version import __version__
-from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers
+from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers, trace_parsers
 from hpcmoe.errors import HpcmoeError, InputError
 
 # Subcommands whose arguments another package parses, with the module of its main(argv).
@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
                 _add_inspect, _add_compare, _add_crosscheck,
                 _add_parameters):  # fmt: skip
         add(commands)
+    trace_parsers.add_all(commands, _command)
     sweep_parsers.add_all(commands, _command)
     topology_parsers.add_topology(commands, _command)
     model_parsers.add_all(commands, _command)

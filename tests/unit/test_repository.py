@@ -38,6 +38,7 @@ LAYERS = (
         "expert_load",
     ),
     ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload", "model_summary"),
+    ("et",),
     ("scenario", "scenario_checks"),
     ("isolation",),
     ("runner", "_native", "export"),

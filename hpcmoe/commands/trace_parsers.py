@@ -1,0 +1,73 @@
+"""Arguments of the subcommands about Chakra traces."""
+
+from __future__ import annotations
+
+import argparse
+
+from hpcmoe.commands.sweep_parsers import Command
+
+
+def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
+    """`command` adds one subcommand: (commands, name, 'module:function', help)."""
+    et = commands.add_parser("et", help="look at Chakra traces, and check them", description="Chakra traces.")
+    actions = et.add_subparsers(metavar="ACTION", required=True, parser_class=type(et))
+    _add_info(actions, command)
+    _add_print(actions, command)
+    _add_validate(actions, command)
+
+
+def _add_info(actions: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(actions, "info", "et:info", "count what is in the traces")
+    parser.add_argument(
+        "traces", metavar="PREFIX|FILE", nargs="+", help="prefix of the traces <prefix>.<rank>.et, or files"
+    )
+    _add_json(parser)
+
+
+def _add_print(actions: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(actions, "print", "et:print_nodes", "show the nodes of a trace")
+    parser.add_argument("trace", metavar="FILE", help="one trace")
+    parser.add_argument("--node", type=_natural, metavar="ID", help="this node alone, in full")
+    parser.add_argument(
+        "--limit", type=_natural, metavar="N", default=50, help="nodes shown at most (default: %(default)s)"
+    )
+    _add_json(parser)
+
+
+def _add_validate(actions: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(actions, "validate", "et:validate", "list everything that is wrong with the traces")
+    parser.add_argument("prefix", metavar="PREFIX", help="prefix of the traces <prefix>.<rank>.et")
+    parser.add_argument(
+        "--ranks", type=_positive, metavar="N", help="ranks of the run (default: as many as traces)"
+    )
+    parser.add_argument(
+        "--system-configuration",
+        metavar="PATH",
+        help="system.json, which decides what compute nodes need (default: the roofline is on)",
+    )
+    parser.add_argument(
+        "--logical-topology-configuration",
+        metavar="PATH",
+        help="logical topology JSON, to compare collectives over some of its dimensions",
+    )
+    parser.add_argument(
+        "--comm-group-configuration", default="empty", metavar="PATH", help="communicator groups JSON"
+    )
+    _add_json(parser)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
+
+
+def _natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return value

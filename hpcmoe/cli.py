@@ -282,13 +282,23 @@ def _add_inspect(commands: _Commands) -> None:
 
 
 def _add_compare(commands: _Commands) -> None:
-    parser = _command(commands, "compare", "compare:compare", "say what makes one run slower than another")
+    parser = _command(
+        commands, "compare", "compare:compare", "say how two runs differ, or the same runs in two files"
+    )
     parser.add_argument("results", metavar="FILE.h5")
-    for name in ("first", "second"):
-        parser.add_argument(
-            name, metavar=f"RUN{'12'[name == 'second']}", help="key of a finished run that has traces"
-        )
+    parser.add_argument(
+        "first", metavar="RUN1|FILE2.h5", help="key of a finished run with traces, or a second file"
+    )
+    parser.add_argument("second", metavar="RUN2", nargs="?", help="key of another run of FILE.h5")
     _add_layer(parser)
+    parser.add_argument(
+        "--select",
+        metavar="GLOB",
+        nargs="+",
+        action="extend",
+        help="of two files: runs to compare (default: all)",
+    )
+    parser.add_argument("--json", metavar="FILE", help="of two files: also as JSON; - is standard output")
 
 
 def _add_layer(parser: argparse.ArgumentParser) -> None:

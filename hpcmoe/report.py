@@ -88,11 +88,13 @@ def read_runs(results_path: Path) -> RunTable:
     """The run table of a results file; errors name the file."""
     with open_results(results_path) as results:
         try:
-            return analysis.from_results(results)
+            table = analysis.from_results(results)
         except InputError as error:
             raise InputError(
                 error.message, file=results_path, field=error.field, value=error.value, allowed=error.allowed
             ) from None
+        programs = dict.fromkeys(str(record["program"]) for record in results.imports().values())
+    return replace(table, attrs={**table.attrs, "programs": ", ".join(programs)})
 
 
 def build_document(
@@ -166,6 +168,7 @@ def _origin(attrs: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
         ("hpcmoe", str(attrs.get("hpcmoe_version", "unknown"))),
         ("commit", str(attrs.get("git_sha", "unknown"))),
         ("format", shown),
+        *((("numbers imported from", str(attrs["programs"])),) if attrs.get("programs") else ()),
     )
 
 

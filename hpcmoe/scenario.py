@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -202,7 +203,10 @@ def _same_server(topo: Topology) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class UpstreamFiles:
-    """Upstream's command line: the input files and the options that are no file."""
+    """Upstream's command line: the input files and the options that are no file.
+
+    ``base``: the folder that the names in the network configuration are relative to.
+    """
 
     workload: str
     system: str
@@ -214,6 +218,7 @@ class UpstreamFiles:
     num_queues_per_dim: int = 1
     injection_scale: float = 1.0
     rendezvous_protocol: bool = False
+    base: str = ""
 
 
 def scenario_from_upstream_files(
@@ -226,7 +231,7 @@ def scenario_from_upstream_files(
     ranks = math.prod(dims)
     system, implementations, warnings = _upstream_system(files, profile, changes)
     config, network = network_from_file(files.network, profile, changes)
-    topo = topology_of(config, files.network)
+    topo = topology_of(config, files.network, files.base)
     needs = Needs(bool(system["roofline_enabled"]), bool(system["replay_only"]))
     _check_trace_files(files.workload, ranks, dims)
     traces = chakra.read_traces(files.workload, ranks, needs)
@@ -253,7 +258,7 @@ def _file_names(files: UpstreamFiles, config: NetworkConfig) -> dict[str, str]:
     names = {
         "system": files.system,
         "network": files.network,
-        "topology": config.files["topology"],
+        "topology": os.path.join(files.base, config.files["topology"]),
         "logical": files.logical_topology,
         "workload": files.workload,
         "memory": files.memory,
@@ -284,11 +289,11 @@ def network_from_file(
     return config, parameters.complete(values, "network", file=str(path))
 
 
-def topology_of(config: NetworkConfig, path: str | Path) -> Topology:
-    """The topology that a config.txt names, relative to the working directory."""
+def topology_of(config: NetworkConfig, path: str | Path, base: str = "") -> Topology:
+    """The topology that a config.txt names, relative to ``base`` or else to the working directory."""
     if "topology" not in config.files:
         raise InputError("missing", file=path, field="TOPOLOGY_FILE", allowed="the path of a topology file")
-    return upstream.read_topology(config.files["topology"])
+    return upstream.read_topology(os.path.join(base, config.files["topology"]))
 
 
 def _upstream_system(

@@ -100,8 +100,9 @@ class Study:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row per run, indexed by key. The five factors are ordered categories; ``status`` is ok,
-        failed or missing, and the results of a run that is not ok are NA. Times in ns of the bottleneck
-        rank: wall_ns, gpu_ns, comm_ns; counts without unit."""
+        failed or missing, and the results of a run that is not ok are NA, as is what the program of an
+        imported run does not report. Times in ns of the bottleneck rank: wall_ns, gpu_ns, comm_ns; counts
+        without unit."""
         frame = self._frame(schema.RUNS, self._results.runs[self._chosen])
         pd = _needed("pandas")
         for factor in FACTORS:
@@ -112,6 +113,8 @@ class Study:
         results = [name for name in names if not name.endswith(("_offset", "_count"))]
         units = dict(frame.attrs)
         frame[results] = frame[results].astype("Int64").where(valid)
+        for key, record in self._results.imports().items():
+            frame.loc[frame["key"] == key, record["missing"]["/runs"]] = pd.NA
         frame = frame.drop(columns=[n for n in names if n not in results]).set_index("key")
         frame.attrs = units
         return frame

@@ -14,6 +14,7 @@ def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
     _add_info(actions, command)
     _add_print(actions, command)
     _add_validate(actions, command)
+    _add_import(commands, command)
 
 
 def _add_info(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -54,6 +55,35 @@ def _add_validate(actions: argparse._SubParsersAction, command: Command) -> None
         "--comm-group-configuration", default="empty", metavar="PATH", help="communicator groups JSON"
     )
     _add_json(parser)
+
+
+def _add_import(commands: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(
+        commands, "import", "import_run:import_run", "take a run of ASTRA-sim into a results file"
+    )
+    parser.add_argument("directory", metavar="DIR", help="folder of 'hpcmoe export' in which the program ran")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE.h5", help="results file, new or with earlier imports"
+    )
+    parser.add_argument("--key", metavar="KEY", help="run key (default: the one in the folder's run.sh)")
+    parser.add_argument(
+        "--name", default="ASTRA-sim", help="program that made the numbers (default: %(default)s)"
+    )
+    parser.add_argument("--stdout", metavar="FILE", help="what the program printed (default: DIR/stdout.txt)")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE.h5",
+        help="results file with this program's run of the same inputs, for the layer and step of each flow",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=("upstream", "study"),
+        default="upstream",
+        help="profile of the run, where the program was 'hpcmoe simulate' (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--no-traces", action="store_false", dest="traces", help="leave flows, pauses and queues out"
+    )
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -190,6 +190,9 @@ class RunRecord:
 
     def typical_layer(self) -> int:
         """The recorded layer that stands for most others, else the middle one."""
+        if not self.layers and len(self.traces.fct):
+            text = "the flows of this run do not say their layer; 'hpcmoe import --labels' tells it"
+            raise InputError(text, field=self.key)
         if not self.layers:
             raise InputError("this run has no flow records; run it with traces", field=self.key)
         repeats, fct = self.traces.repeats, self.traces.fct

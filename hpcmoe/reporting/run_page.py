@@ -58,6 +58,9 @@ def _bodies(sections: list[tuple[str, list[str]]]) -> Iterator[str]:
         yield "</section>"
 
 
+NO_COUNTERS = "The program that made this run does not count what links carry."
+
+
 def _sections(inspection: Inspection) -> Iterator[tuple[str, list[str]]]:
     drawings = run_drawings
     yield (
@@ -88,19 +91,7 @@ def _sections(inspection: Inspection) -> Iterator[tuple[str, list[str]]]:
             ),
         ],
     )  # fmt: skip
-    yield (
-        "Links",
-        [
-            drawings.utilization_key(),
-            drawings.node_key(inspection),
-            _drawing(
-                drawings.utilization(inspection), 34,
-                "Share of simulated time in which the busier direction of a link was sending, over the whole "
-                "run; outlined: links that carry half of the critical path. Point at a link for names.",
-            ),
-            *_tables(run_tables.links_table(inspection)),
-        ],
-    )  # fmt: skip
+    yield "Links", _links(inspection)
     yield (
         "Messages",
         [
@@ -114,6 +105,21 @@ def _sections(inspection: Inspection) -> Iterator[tuple[str, list[str]]]:
         ],
     )
     yield "Every segment", list(html.table(run_tables.segments_table(inspection)))
+
+
+def _links(inspection: Inspection) -> list[str]:
+    if not inspection.links:
+        return [f"<p>{escape(NO_COUNTERS)}</p>"]
+    return [
+        run_drawings.utilization_key(),
+        run_drawings.node_key(inspection),
+        _drawing(
+            run_drawings.utilization(inspection), 34,
+            "Share of simulated time in which the busier direction of a link was sending, over the whole "
+            "run; outlined: links that carry half of the critical path. Point at a link for names.",
+        ),
+        *_tables(run_tables.links_table(inspection)),
+    ]  # fmt: skip
 
 
 def _roles(inspection: Inspection) -> dict[str, str]:
@@ -143,7 +149,7 @@ def describe(inspection: Inspection) -> str:
         run_tables.parts_table(inspection),
         run_tables.main_links_table(inspection),
         run_tables.nodes_table(inspection),
-        run_tables.links_table(inspection),
+        *([run_tables.links_table(inspection)] if inspection.links else []),
         run_tables.statistics_table(inspection),
         run_tables.stragglers_table(inspection),
     )

@@ -29,6 +29,11 @@ class ResultPaths:
         return self.file.with_name(f"{TEMPORARY_PREFIX}commit-{self.file.name}")
 
     @property
+    def import_temporary(self) -> Path:
+        """Where a file with one more imported run is put together before it replaces the old one."""
+        return self.file.with_name(f"{TEMPORARY_PREFIX}import-{self.file.name}")
+
+    @property
     def temporaries(self) -> tuple[Path, Path]:
         return (self.layout_temporary, self.commit_temporary)
 

@@ -110,6 +110,16 @@ class Results:
             "runs": rows,
         }
 
+    def imports(self) -> dict[str, dict[str, Any]]:
+        """What is known about runs that another program did, by key; empty for a sweep's file.
+
+        program   which one
+        files     SHA-256 of each output file that was read
+        missing   columns, by dataset, that the program does not report: what stands there means nothing
+        """
+        found = (session.get("import") for session in read_sessions(self._file))
+        return {record["run"]: record for record in found if record}
+
     def units(self, path: str) -> dict[str, str]:
         """Unit of each column of a dataset, e.g. '/runs'."""
         return json.loads(self._file[path].attrs["units"])

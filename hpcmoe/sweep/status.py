@@ -33,7 +33,7 @@ def status(path: Path) -> dict[str, Any]:
         runs, attrs = results.runs, results.attrs
         counts = results.counts()
         recorded = results.provenance()["runs"]
-        spent_s = float(np.sum(recorded["seconds"]))
+        spent_s = float(np.nansum(recorded["seconds"]))
     who = holder(paths)
     live = read_live(paths) if who is not None else None
     missing = runs["key"][runs["status"] == "missing"].tolist()

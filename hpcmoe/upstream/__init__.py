@@ -13,6 +13,7 @@ from hpcmoe.upstream.json_files import (
     write_system,
 )
 from hpcmoe.upstream.output import fct_lines, pfc_lines, rank_lines
+from hpcmoe.upstream.reports import read_fct, read_pfc, read_qlen, read_rank_report
 from hpcmoe.upstream.text_files import (
     read_cc_policy,
     read_flows,
@@ -26,11 +27,15 @@ __all__ = [
     "pfc_lines",
     "rank_lines",
     "read_cc_policy",
+    "read_fct",
     "read_flows",
     "read_groups",
     "read_logical_dims",
     "read_memory",
     "read_network_config",
+    "read_pfc",
+    "read_qlen",
+    "read_rank_report",
     "read_system",
     "read_topology",
     "write_cc_policy",

@@ -55,24 +55,24 @@ def _one_rank(row: Any, roofline: bool) -> Iterator[str]:
     yield f"{_STATISTICS}{name}. Post statistics processing end."
     yield f"{_STATISTICS}{name}, Wall time: {row['wall_ns']}"
     yield from (
-        f"{_STATISTICS}{name}, {label}: {row[column]}" for label, column in _CLASSES if row[column] > 0
+        f"{_STATISTICS}{name}, {label}: {row[column]}" for label, column in CLASSES if row[column] > 0
     )
     overlap = _overlap(row)
     if overlap > 0:
         yield f"{_STATISTICS}{name}, Total compute-communication overlap: {overlap}"
     if roofline:
         yield from (
-            f"{_STATISTICS}{name}, {label}: {row[column]:.6f}{unit}" for label, column, unit in _ROOFLINE
+            f"{_STATISTICS}{name}, {label}: {row[column]:.6f}{unit}" for label, column, unit in ROOFLINE
         )
 
 
-_CLASSES = (
+CLASSES = (
     ("CPU time", "cpu_ns"),
     ("GPU time", "gpu_ns"),
     ("Comm time", "comm_ns"),
     ("Remote mem time", "remote_mem_ns"),
 )
-_ROOFLINE = (
+ROOFLINE = (
     ("Compute bound percentage", "compute_bound_percent", "%"),
     ("Average compute utilization", "compute_utilization_percent", "%"),
     ("Average memory utilization", "memory_utilization_percent", "%"),

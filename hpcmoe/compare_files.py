@@ -1,0 +1,188 @@
+"""The same runs in two results files: how ranks' times and flows differ."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hpcmoe.errors import InputError
+from hpcmoe.store.reader import Results
+
+TIMES = ("wall_ns", "gpu_ns", "comm_ns")
+FLOW_VALUES = ("bytes", "start_ns", "fct_ns")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value over the rows that both files have: how many differ, and the row that differs most."""
+
+    name: str
+    differing: int
+    row: str
+    ours: int
+    theirs: int
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """A run in both files. ``times``: (ours, theirs) of the bottleneck rank by name. ``flows`` are
+    numbers: in both files, only in ours, only in theirs; None where a file has no flows of the run."""
+
+    key: str
+    times: dict[str, tuple[int, int]]
+    ranks: int
+    rank_columns: tuple[Column, ...]
+    flows: tuple[int, int, int] | None
+    flow_columns: tuple[Column, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether every time of every rank agrees, and every flow where both files have flows."""
+        same = not any(column.differing for column in (*self.rank_columns, *self.flow_columns))
+        return same and (self.flows is None or self.flows[1:] == (0, 0))
+
+
+def common_keys(ours: Results, theirs: Results, globs: Sequence[str] = ()) -> list[str]:
+    """Runs that are finished in both files, in run-key order. InputError when there is none."""
+    finished = [set(f.runs["key"][f.runs["status"] == "ok"].tolist()) for f in (ours, theirs)]
+    keys = [key for key in ours.runs["key"].tolist() if key in finished[0] & finished[1]]
+    chosen = [key for key in keys if not globs or any(fnmatch.fnmatchcase(key, glob) for glob in globs)]
+    if not chosen:
+        field = "--select" if keys else "runs"
+        shown = keys[:5] if keys else sorted(finished[1])[:5]
+        raise InputError(
+            f"no finished run that {theirs.path} has as well", file=ours.path, field=field,
+            value=" ".join(globs) or None, allowed=shown or "none",
+        )  # fmt: skip
+    return chosen
+
+
+def compare_run(ours: Results, theirs: Results, key: str) -> RunDifference:
+    """One run of both files. InputError when they have different numbers of ranks."""
+    files = (ours, theirs)
+    rows = [file.runs[file.runs["key"] == key][0] for file in files]
+    ranks = [file.ranks(key) for file in files]
+    if len(ranks[0]) != len(ranks[1]):
+        raise InputError(
+            f"the run has {len(ranks[1])} ranks there",
+            file=theirs.path,
+            field=key,
+            allowed=f"{len(ranks[0])} ranks",
+        )
+    names = [f"rank {rank}" for rank in ranks[0]["rank"].tolist()]
+    flows, columns = _compare_flows(*(file.traces(key, ("fct",), expanded=True).fct for file in files))
+    return RunDifference(
+        key,
+        {name: (int(rows[0][name]), int(rows[1][name])) for name in TIMES},
+        len(names),
+        tuple(_column(name, names, ranks[0][name], ranks[1][name]) for name in TIMES),
+        flows,
+        columns,
+    )
+
+
+def _column(name: str, names: Sequence[str], ours: np.ndarray, theirs: np.ndarray) -> Column:
+    gap = np.abs(theirs.astype(np.int64) - ours.astype(np.int64))
+    if not gap.any():
+        return Column(name, 0, "", 0, 0)
+    worst = int(np.argmax(gap))
+    return Column(name, int(np.count_nonzero(gap)), names[worst], int(ours[worst]), int(theirs[worst]))
+
+
+def _compare_flows(
+    ours: np.ndarray, theirs: np.ndarray
+) -> tuple[tuple[int, int, int] | None, tuple[Column, ...]]:
+    """Flows are the same when source, destination and source port are, and the use of the port in time."""
+    if not len(ours) or not len(theirs):
+        return None, ()
+    _, first, second = np.intersect1d(
+        flow_ids(ours), flow_ids(theirs), assume_unique=True, return_indices=True
+    )
+    a, b = ours[first], theirs[second]
+    names = _FlowNames(a)
+    columns = tuple(_column(name, names, a[name], b[name]) for name in FLOW_VALUES)  # type: ignore[arg-type]
+    return (len(first), len(ours) - len(first), len(theirs) - len(second)), columns
+
+
+class _FlowNames:
+    """Names of flows, made when asked for: there may be millions."""
+
+    def __init__(self, flows: np.ndarray) -> None:
+        self._flows = flows
+
+    def __getitem__(self, index: int) -> str:
+        flow = self._flows[index]
+        return f"flow {flow['src']} to {flow['dst']} port {flow['sport']}"
+
+
+def flow_ids(flows: np.ndarray) -> np.ndarray:
+    """A number per flow: 16 bits each of source, destination, port, and earlier uses of the port."""
+    order = np.lexsort((flows["start_ns"], flows["sport"], flows["dst"], flows["src"]))
+    ends = (flows["src"].astype("u8") << 48) | (flows["dst"].astype("u8") << 32)
+    base = ends | (flows["sport"].astype("u8") << 16)
+    ordered = base[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(ordered)), 0))
+    labels = np.empty_like(base)
+    labels[order] = ordered + (np.arange(len(ordered)) - starts).astype("u8")
+    return labels
+
+
+def lines(found: RunDifference) -> Iterator[str]:
+    """The comparison of one run in words."""
+    yield f"{'equal' if found.equal else 'DIFFERENT':<10}{found.key}"
+    for name, (ours, theirs) in found.times.items():
+        yield f"  {name:<10}{ours:>16} {theirs:>16}  {_gap(ours, theirs)}"
+    for column in found.rank_columns:
+        yield _column_text(column, f"{found.ranks} ranks")
+    if found.flows is None:
+        yield "  flows     not compared: only one of the files has them"
+        return
+    both, ours, theirs = found.flows
+    if ours or theirs:
+        yield f"  flows     {both} in both files, {ours} only in the first, {theirs} only in the second"
+    for column in found.flow_columns:
+        yield _column_text(column, f"{both} flows")
+
+
+def _column_text(column: Column, total: str) -> str:
+    if not column.differing:
+        return f"  {column.name:<10}equal on all {total}"
+    gap = _gap(column.ours, column.theirs)
+    most = f"most on {column.row}: {column.ours} and {column.theirs}, {gap}"
+    return f"  {column.name:<10}differs on {column.differing} of {total}; {most}"
+
+
+def _gap(ours: int, theirs: int) -> str:
+    relative = f" ({(theirs - ours) / ours:+.3%})" if ours else ""
+    return f"{theirs - ours:+d}{relative}"
+
+
+def to_json(found: RunDifference) -> dict[str, Any]:
+    """The comparison of one run, times in ns, sizes in bytes."""
+    flows = found.flows and dict(zip(("both", "only_first", "only_second"), found.flows, strict=True))
+    return {
+        "key": found.key,
+        "equal": found.equal,
+        "times": {
+            name: dict(zip(("first", "second"), pair, strict=True)) for name, pair in found.times.items()
+        },
+        "ranks": found.ranks,
+        "flows": flows,
+        "columns": [
+            {
+                "of": of,
+                "name": c.name,
+                "differing": c.differing,
+                "largest": c.row,
+                "first": c.ours,
+                "second": c.theirs,
+            }
+            for of, columns in (("ranks", found.rank_columns), ("flows", found.flow_columns))
+            for c in columns
+        ],
+    }

@@ -1,10 +1,12 @@
-"""Arguments of the subcommands about Chakra traces."""
+"""Arguments of the subcommands about traces and other programs' runs, and of the microbenchmark."""
 
 from __future__ import annotations
 
 import argparse
+import re
 
 from hpcmoe.commands.sweep_parsers import Command
+from hpcmoe.units import parse_rate_bps, parse_time_ns
 
 
 def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
@@ -15,6 +17,7 @@ def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
     _add_print(actions, command)
     _add_validate(actions, command)
     _add_import(commands, command)
+    _add_validation(commands, command)
 
 
 def _add_info(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -84,6 +87,87 @@ def _add_import(commands: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument(
         "--no-traces", action="store_false", dest="traces", help="leave flows, pauses and queues out"
     )
+
+
+def _add_validation(commands: argparse._SubParsersAction, command: Command) -> None:
+    checks = commands.add_parser(
+        "validate",
+        help="repeat what the study measured on a machine",
+        description="Simulate what the study measured on a machine, beside its published figures.",
+    )
+    actions = checks.add_subparsers(metavar="BENCHMARK", required=True, parser_class=type(checks))
+    parser = command(
+        actions, "nccl-alltoall", "validate:nccl_all_to_all", "all-to-all on 32 accelerators, Table 3-9"
+    )
+    add = parser.add_argument
+    add(
+        "--bytes",
+        type=_size,
+        default=2 * 10**9,
+        metavar="SIZE",
+        help="message size, such as 256MB or 2GiB (default: 2GB)",
+    )
+    add(
+        "--count",
+        choices=("per-rank", "in-and-out", "total"),
+        default="per-rank",
+        help="what the size counts: what a rank sends (default), that twice, or what all ranks send",
+    )
+    add("--algorithm", choices=("direct", "ring"), default="direct", help="default: %(default)s")
+    add("--topology", default="validation32", metavar="NAME", help="of the catalog (default: %(default)s)")
+    add("--network", default="roce_dcqcn", metavar="NAME", help="network mode (default: %(default)s)")
+    add(
+        "--scaleup-rate",
+        type=_rate,
+        metavar="RATE",
+        help="of an accelerator's scale-up link (default: the topology's)",
+    )
+    add("--scaleup-delay", type=_time, metavar="TIME", help="of that link (default: the topology's)")
+    add(
+        "--attachment-rate",
+        type=_rate,
+        metavar="RATE",
+        help="between accelerator and NIC (default: the topology's)",
+    )
+    parser.add_argument(
+        "--set",
+        dest="assignments",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="change a parameter (see 'hpcmoe parameters'); may be repeated",
+    )
+    _add_json(parser)
+
+
+_SIZE = re.compile(r"([0-9]{1,15}) ?(k|M|G|Ki|Mi|Gi)?B?")
+_MOST_BYTES = 64 * 10**9
+_FACTORS = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    size = int(match.group(1)) * _FACTORS[match.group(2)] if match else 0
+    if not 1 <= size <= _MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 2GiB, up to 64GB, got {text!r}")
+    return size
+
+
+def _rate(text: str) -> int:
+    try:
+        rate = parse_rate_bps(text)
+    except ValueError:
+        rate = 0
+    if rate < 1:
+        raise argparse.ArgumentTypeError(f"expected a rate such as 3200Gbps, got {text!r}")
+    return rate
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time_ns(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a time such as 0.1us, got {text!r}") from None
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

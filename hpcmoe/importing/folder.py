@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcmoe import catalog, topology, upstream
+from hpcmoe import catalog, parameters, topology, upstream
 from hpcmoe.design import FACTORS, is_level, parse_strategy
 from hpcmoe.errors import InputError
 from hpcmoe.export import FILES, TRACE_PREFIX
@@ -24,6 +24,7 @@ from hpcmoe.workload import BYTES_PER_ELEMENT, build_workload
 
 STDOUT = "stdout.txt"
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+_SYNCS = tuple((parameters.find("layer_sync").choices or {}).values())
 _ENDINGS = ("", ".gz")  # a large trace may have been compressed
 Traces = Mapping[str, np.ndarray]
 
@@ -139,10 +140,14 @@ def _with_workload(scenario: Scenario, model: Model, tp: int, ep: int) -> Scenar
     tokens = int(sizes[0]) // (model.all_reduce_width * BYTES_PER_ELEMENT) if len(sizes) else 0
     if scenario.logical_dims != (tp, ep) or not 1 <= layers <= model.moe_layers or tokens < 1:
         return scenario
-    built = build_workload(model, tp, ep, tokens, layers).graph.digest()
-    if set(scenario.trace_digests) != {built}:
-        return scenario
-    return replace(scenario, tokens=tokens, layers=None if layers == model.moe_layers else layers)
+    defaults = parameters.defaults("study", "workload")
+    for sync in dict.fromkeys((parameters.find("layer_sync").default, *_SYNCS)):
+        options = parameters.complete({**defaults, "layer_sync": sync}, "workload")
+        built = build_workload(model, tp, ep, tokens, layers, options).graph.digest()
+        if set(scenario.trace_digests) == {built}:
+            held = None if layers == model.moe_layers else layers
+            return replace(scenario, tokens=tokens, layers=held, workload=options)
+    return scenario
 
 
 def _named_topology(found: topology.Topology, name: str, network: str) -> topology.Topology:

@@ -194,8 +194,8 @@ BROKEN: dict[str, tuple[list[Any], str]] = {
         "node 5: type: unknown node type (got 12); allowed: INVALID (0), META",
     ),
     "collective": (
-        [[coll(1, kind=9)]],
-        "node 1: comm_type: unsupported collective BARRIER (got 9); allowed: ALL_REDUCE (0), ",
+        [[coll(1, kind=8)]],
+        "node 1: comm_type: unsupported collective REDUCE_SCATTER_BLOCK (got 8); allowed: ALL_REDUCE (0), ",
     ),
     "no size": (
         [[node(1, NodeType.COMM_COLL, comm_type=0)]],

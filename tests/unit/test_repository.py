@@ -42,7 +42,7 @@ LAYERS = (
     ("scenario", "scenario_checks"),
     ("isolation",),
     ("runner", "_native", "export"),
-    ("analysis", "compare_files", "importing", "inspect_run", "study", "sweep"),
+    ("analysis", "compare_files", "importing", "inspect_run", "study", "sweep", "validation"),
     ("figures",),
     ("report", "reporting"),
     ("cli", "commands"),

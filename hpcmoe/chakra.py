@@ -29,10 +29,14 @@ _LAYER_NAME = re.compile(r"L(\d+)\.")
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A trace and the communicator groups that its METADATA nodes define (empty list: all ranks)."""
+    """A trace and the communicator groups that its METADATA nodes define (empty list: all ranks).
+
+    ``dropped``: control dependencies that were left out because the file does not have the node.
+    """
 
     graph: TraceGraph
     groups: Mapping[int, list[int]] = field(default_factory=dict)
+    dropped: int = 0
 
 
 def trace_path(prefix: str | Path, rank: int) -> Path:
@@ -131,6 +135,7 @@ def _parse(data: bytes, file: str, rank: int, needs: Needs) -> TraceFile:
     messages, parents = _merge(_messages(data, file)[1])
     if not messages:
         raise InputError("the trace has no node", file=file)
+    dropped = _drop_absent(messages, parents)
     _check_graph(parents, file)
     nodes = [
         _with_place(convert_node(message, file, rank, needs), message.name, parents[message.id])
@@ -140,7 +145,21 @@ def _parse(data: bytes, file: str, rank: int, needs: Needs) -> TraceFile:
     for message in sorted(messages.values(), key=lambda m: m.id):
         if message.type == NodeType.METADATA:
             groups.update(process_groups(message, file))
-    return TraceFile(TraceGraph.from_nodes(nodes), groups)
+    return TraceFile(TraceGraph.from_nodes(nodes), groups, dropped)
+
+
+def _drop_absent(messages: Mapping[int, Any], parents: dict[int, set[int]]) -> int:
+    """Takes control dependencies on nodes that the file does not have out, and counts them.
+
+    The converter from PyTorch leaves the root of the call stack out and the dependencies on it in.
+    """
+    count = 0
+    for node, message in messages.items():
+        absent = {parent for parent in message.ctrl_deps if parent not in parents}
+        absent.difference_update(message.data_deps)
+        parents[node] -= absent
+        count += len(absent)
+    return count
 
 
 def _merge(messages: Iterable[Any]) -> tuple[dict[int, Any], dict[int, set[int]]]:
@@ -191,6 +210,9 @@ def merge_groups(
         renumbered = {}
         for group, members in trace.groups.items():
             everyone = tuple(members) or tuple(range(ranks))
+            if group == 0:  # PyTorch's default group
+                _check_world(everyone, ranks)
+                continue
             key = (group, everyone)
             if key not in defined:
                 taken = group in {other for other, _ in defined}
@@ -199,6 +221,12 @@ def merge_groups(
             renumbered[group] = defined[key]
         graphs.append(_renumber(trace.graph, renumbered))
     return graphs, merged
+
+
+def _check_world(members: tuple[int, ...], ranks: int) -> None:
+    if sorted(members) != list(range(ranks)):
+        text = "a METADATA node defines this group, which stands for all ranks"
+        raise InputError(text, field="pg_name 0", value=list(members), allowed=f"all of 0 to {ranks - 1}")
 
 
 def _unused(merged: Mapping[int, list[int]], defined: Mapping[Any, int]) -> int:

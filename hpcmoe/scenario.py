@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -236,6 +236,9 @@ def scenario_from_upstream_files(
     _check_trace_files(files.workload, ranks, dims)
     traces = chakra.read_traces(files.workload, ranks, needs)
     graphs, groups = chakra.merge_groups(traces, upstream.read_groups(files.groups), ranks)
+    if profile == "study" and not needs.replay_only:  # upstream issues what waits for them late or never
+        whole = {id(graph): graph.without_empty_nodes() for graph in graphs}
+        graphs = [whole[id(graph)] for graph in graphs]
     scenario = Scenario(
         key="",
         profile=profile,
@@ -248,10 +251,19 @@ def scenario_from_upstream_files(
         groups=groups,
         traces=graphs,
         cc_disabled_pairs=upstream.read_cc_policy(files.cc_policy, topo.hosts) if files.cc_policy else None,
-        warnings=(*warnings, *config.warnings),
+        warnings=(*warnings, *config.warnings, *_trace_warnings(traces, files.workload)),
         files=_file_names(files, config),
     )
     return _checked(scenario)
+
+
+def _trace_warnings(traces: Sequence[chakra.TraceFile], prefix: str) -> Iterator[str]:
+    dropped = [trace.dropped for trace in traces]
+    if any(dropped):
+        yield (
+            f"{prefix}: {sum(dropped)} control dependencies on nodes that the traces do not have are ignored "
+            "(ASTRA-sim refuses such traces)"
+        )
 
 
 def _file_names(files: UpstreamFiles, config: NetworkConfig) -> dict[str, str]:

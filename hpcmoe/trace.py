@@ -124,6 +124,37 @@ class TraceGraph:
         """Indices of the parents of the node at index i."""
         return self.parents[self.parent_begin[i] : self.parent_begin[i + 1]]
 
+    def without_empty_nodes(self) -> TraceGraph:
+        """The graph without INVALID and METADATA nodes, which do nothing: who waits for one waits for what it
+        waits for. The graph itself where there are none, or nothing else."""
+        empty = np.isin(self.type, (NodeType.INVALID, NodeType.METADATA))
+        if not empty.any() or empty.all():
+            return self
+        kept = np.flatnonzero(~empty)
+        position = np.cumsum(~empty) - 1
+        parents = [sorted(position[list(self._effective_parents(i, empty))]) for i in kept.tolist()]
+        begin = np.zeros(len(kept) + 1, dtype=np.uint32)
+        np.cumsum([len(p) for p in parents], out=begin[1:])
+        flat = np.array([i for p in parents for i in p], dtype=np.uint32)
+        columns = {name: getattr(self, name)[kept] for name in _DTYPES}
+        names = tuple(self.names[i] for i in kept.tolist()) if self.names else ()
+        return TraceGraph(**columns, parent_begin=begin, parents=flat, names=names)
+
+    def _effective_parents(self, node: int, empty: np.ndarray) -> set[int]:
+        """Parents of a node, and in place of empty ones theirs."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        waiting = self.parents_of(node).tolist()
+        while waiting:
+            parent = waiting.pop()
+            if parent not in seen:
+                seen.add(parent)
+                if empty[parent]:
+                    waiting += self.parents_of(parent).tolist()
+                else:
+                    found.add(parent)
+        return found
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array by name, in a fixed order."""
         return {name: getattr(self, name) for name in (*_DTYPES, "parent_begin", "parents")}

@@ -53,6 +53,8 @@ def validate(arguments: argparse.Namespace) -> int:
     faults += [fault for found in checked.values() for fault in found.faults]
     common.write_json(arguments.json, _content(arguments.prefix, len(paths), unknown, faults))
     if arguments.json != "-":
+        for found in checked.values():
+            print(*(f"remark: {remark}\n" for remark in found.remarks), sep="", end="")
         for fault in faults:
             print(fault)
         print(_verdict(arguments.prefix, len(checked), faults))

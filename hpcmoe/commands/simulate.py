@@ -51,10 +51,17 @@ def _check_outputs(
     outputs.check({**written, "--json": json_path}, [*inputs, *traces])
 
 
+EMPTY_NODES = (
+    "ASTRA-sim goes no further here either: METADATA and INVALID nodes do not start what waits for them. "
+    "--profile study takes them out"
+)
+
+
 def _explained(error: HpcmoeError, scenario: Scenario) -> HpcmoeError:
     located = blame.located(error, scenario.files)
     if isinstance(located, SimulationError):
-        return SimulationError(f"{located}. No output file was written")
+        hint = f". {EMPTY_NODES}" if "take no time" in str(located) and scenario.profile == "upstream" else ""
+        return SimulationError(f"{located}. No output file was written{hint}")
     return located
 
 

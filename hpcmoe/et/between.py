@@ -45,8 +45,9 @@ def check(traces: Mapping[int, Checked], world: World) -> int:
 def _match_messages(traces: Mapping[int, Checked], world: World) -> None:
     posted: dict[int, dict[_Key, list[TraceNode]]] = {kind: defaultdict(list) for kind in _POINT_TO_POINT}
     for rank, found in traces.items():
+        faulty = {fault.field for fault in found.faults}
         for node in found.nodes:
-            if node.type not in _POINT_TO_POINT:
+            if node.type not in _POINT_TO_POINT or f"node {node.id}: {_peer_name(node)}" in faulty:
                 continue
             if node.peer >= world.ranks or node.peer == rank:
                 allowed = f"0 to {world.ranks - 1} but {rank}"

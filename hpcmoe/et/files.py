@@ -83,6 +83,13 @@ def _value(attribute: Any) -> Any:
     return list(value.values) if kind.endswith("_list") else value
 
 
+def plain(value: Any) -> Any:
+    """An attribute's value for JSON: bytes as hexadecimal digits."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
 def kind_of(attribute: Any) -> str:
     """'int64', 'bool_list', ...: the kind of an attribute's value."""
     return (attribute.WhichOneof("value") or "no value").removesuffix("_val")

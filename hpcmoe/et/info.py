@@ -73,7 +73,7 @@ class _Totals:
         return {
             "ranks": len(self._ranks),
             "schema_versions": dict(sorted(self._versions.items())),
-            "metadata": {name: _plain(value) for name, value in self._metadata.items()},
+            "metadata": {name: files.plain(value) for name, value in self._metadata.items()},
             "nodes_by_type": dict(sorted(self._types.items())),
             "collectives": [
                 dict(zip(("type", "bytes", "group", "dims"), key, strict=True), count=count)
@@ -130,10 +130,6 @@ def _span_us(nodes: list[Any]) -> int:
         return 0
     ends = [node.start_time_micros + node.duration_micros for node in nodes]
     return max(ends) - min(node.start_time_micros for node in nodes)
-
-
-def _plain(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
 
 
 def lines(summary: Summary) -> Iterator[str]:

@@ -17,17 +17,24 @@ _MOST_CYCLES = 100
 
 @dataclass
 class Checked:
-    """One trace: its faults, its nodes by ascending id as the simulator would take them, and the
-    communicator groups that it defines (empty list: all ranks)."""
+    """One trace: its faults, remarks on what is read all the same, its nodes by ascending id as the simulator
+    would take them, and the communicator groups that it defines (empty list: all ranks)."""
 
     trace: RawTrace
     faults: list[InputError] = field(default_factory=list)
+    remarks: list[InputError] = field(default_factory=list)
     nodes: list[TraceNode] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)
+
+    def remark(self, text: str, node: int, name: str, value: Any) -> None:
+        self.remarks.append(InputError(text, file=self.trace.path, field=f"node {node}: {name}", value=value))
 
     def fault(self, text: str, node: int | None, name: str, value: Any = None, allowed: Any = None) -> None:
         where = name if node is None else f"node {node}: {name}"
         self.faults.append(InputError(text, file=self.trace.path, field=where, value=value, allowed=allowed))
+
+
+ABSENT = "depends on a node that does not exist: ignored here, and refused by ASTRA-sim"
 
 
 def check(trace: RawTrace, needs: Needs) -> Checked:
@@ -66,6 +73,8 @@ def _check_parents(found: Checked) -> None:
             for parent in sorted(set(getattr(message, name))):
                 if parent in known:
                     parents[message.id].add(parent)
+                elif name == "ctrl_deps" and parent not in message.data_deps:
+                    found.remark(ABSENT, message.id, name, parent)
                 else:
                     found.fault(
                         "depends on a node that does not exist", message.id, name, parent, "ids of this file"

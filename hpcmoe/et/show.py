@@ -79,7 +79,7 @@ def to_json(message: Any) -> dict[str, Any]:
     fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
     fields.pop("attr", None)
     values = files.attributes(message)
-    plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
+    plain = {name: files.plain(value) for name, value in values.items()}
     ids = {name: [int(id) for id in getattr(message, name)] for name in ("data_deps", "ctrl_deps")}
     return {
         **fields,

@@ -15,7 +15,7 @@ from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers, trac
 from hpcmoe.errors import HpcmoeError, InputError
 
 # Subcommands whose arguments another package parses, with the module of its main(argv).
-_FORWARDED = {"sweep": "hpcmoe.sweep"}
+_FORWARDED = {"sweep": "hpcmoe.sweep", "__complete": "hpcmoe.completion"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,6 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
     sweep_parsers.add_all(commands, _command)
     topology_parsers.add_topology(commands, _command)
     model_parsers.add_all(commands, _command)
+    _add_completion(commands)
     commands.add_parser("sweep", help="run many configurations, on many ranks", add_help=False)
     return parser
 
@@ -305,6 +306,11 @@ def _add_layer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layer", type=int, metavar="N", help="layer to look at (default: the one that stands for most)"
     )
+
+
+def _add_completion(commands: _Commands) -> None:
+    parser = _command(commands, "completion", "completion:completion", "print a shell's completion script")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to print it for")
 
 
 def _add_parameters(commands: _Commands) -> None:

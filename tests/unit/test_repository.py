@@ -45,7 +45,7 @@ LAYERS = (
     ("analysis", "compare_files", "importing", "inspect_run", "study", "sweep", "validation"),
     ("figures",),
     ("report", "reporting"),
-    ("cli", "commands"),
+    ("cli", "commands", "completion"),
 )
 # Downward all the same, and still wrong: results are read without a simulator, and written by the sweep.
 NEVER = {

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from hpcmoe import start_up
+from hpcmoe import manual, start_up
 from hpcmoe._version import __version__
 from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers, trace_parsers
 from hpcmoe.errors import HpcmoeError, InputError
@@ -79,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     model_parsers.add_all(commands, _command)
     _add_completion(commands)
     commands.add_parser("sweep", help="run many configurations, on many ranks", add_help=False)
+    manual.apply(parser)
     return parser
 
 
@@ -172,13 +173,13 @@ def _add_trace(commands: _Commands) -> None:
         commands, "trace", "export:trace", "write a configuration's Chakra traces, et.<rank>.et"
     )
     _add_key(parser)
-    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument("directory", metavar="DIR", help="folder to write into, made if it is not there")
 
 
 def _add_export(commands: _Commands) -> None:
     parser = _command(commands, "export", "export:export", "write a configuration as upstream's input files")
     _add_key(parser)
-    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument("directory", metavar="DIR", help="folder to write into, made if it is not there")
     _add_set(parser)
 
 
@@ -198,13 +199,20 @@ def _add_simulate(commands: _Commands) -> None:
     parser.add_argument(
         "--logging-configuration", default="empty", metavar="PATH", help="accepted and not used"
     )
-    parser.add_argument("--num-queues-per-dim", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--num-queues-per-dim", type=int, default=1, metavar="N", help="queues of a dimension (default: 1)"
+    )
     parser.add_argument("--comm-scale", type=float, default=1.0, metavar="X", help="accepted and not used")
     parser.add_argument(
         "--injection-scale", type=float, default=1.0, metavar="X", help="factor of the endpoint delay"
     )
     parser.add_argument(
-        "--rendezvous-protocol", nargs="?", const="true", default="false", choices=("true", "false", "1", "0")
+        "--rendezvous-protocol",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false", "1", "0"),
+        help="messages wait for a request of their receiver (default: false)",
     )
     _add_profile(parser)
     _add_set(parser)
@@ -254,8 +262,8 @@ def _add_flows(commands: _Commands) -> None:
 
 def _add_report(commands: _Commands) -> None:
     parser = _command(commands, "report", "report:report", "write tables and claims of a results file")
-    parser.add_argument("results", metavar="FILE.h5")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder to write into")
     parser.add_argument(
         "--runs",
         metavar="GLOB",
@@ -273,7 +281,7 @@ def _add_report(commands: _Commands) -> None:
 
 def _add_inspect(commands: _Commands) -> None:
     parser = _command(commands, "inspect", "inspect:inspect", "look inside one run of a results file")
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     parser.add_argument("run", metavar="RUN", help="key of a finished run that has traces")
     _add_layer(parser)
     parser.add_argument("--html", metavar="PAGE", help="also write the page on the run")
@@ -286,7 +294,7 @@ def _add_compare(commands: _Commands) -> None:
     parser = _command(
         commands, "compare", "compare:compare", "say how two runs differ, or the same runs in two files"
     )
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     parser.add_argument(
         "first", metavar="RUN1|FILE2.h5", help="key of a finished run with traces, or a second file"
     )

@@ -40,16 +40,16 @@ def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -
     parser = command(
         commands, "status", "status:status", "tell how far a results file is, and who works on it"
     )
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     _add_json(parser)
     parser = command(
         commands, "merge", "merge:merge", "take the traces of finished runs into the results file"
     )
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     parser = command(
         commands, "verify", "verify:verify", "check a results file and say which runs to do again"
     )
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     parser.add_argument(
         "--reset", action="store_true", help="mark faulty runs as missing, for the next sweep"
     )
@@ -63,7 +63,7 @@ def _add_slurm(actions: argparse._SubParsersAction, command: Command) -> None:
     _add_job(parser)
     parser.add_argument("--script", metavar="FILE", help="where to keep the script (default: FILE.h5.sbatch)")
     parser = command(actions, "status", "slurm:status", "tell what became of submitted jobs")
-    parser.add_argument("results", metavar="FILE.h5")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
     _add_json(parser)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hpcmoe import manual
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
@@ -41,8 +42,6 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog="python -m hpcmoe.sweep",
-        description="Simulate the study, or a part of it, into one results file. Start it plainly, with "
-        "mpiexec or with srun. The same command again continues a sweep that ended early.",
     )
     parser.add_argument("file", metavar="OUT.h5", type=Path, help="results file, created or continued")
     parser.add_argument(
@@ -85,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_backend(parser)
     _add_running(parser)
+    manual.apply_page(parser, "sweep")
     return parser
 
 

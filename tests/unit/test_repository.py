@@ -19,6 +19,7 @@ LAYERS = (
         "chakra_schema",
         "trace",
         "json_input",
+        "manual",
         "start_up",
     ),
     ("parameters", "catalog", "blame"),

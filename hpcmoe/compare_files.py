@@ -135,6 +135,7 @@ def flow_ids(flows: np.ndarray) -> np.ndarray:
 def lines(found: RunDifference) -> Iterator[str]:
     """The comparison of one run in words."""
     yield f"{'equal' if found.equal else 'DIFFERENT':<10}{found.key}"
+    yield f"  {'slowest':<10}{'first file':>16} {'second file':>16}  second - first"
     for name, (ours, theirs) in found.times.items():
         yield f"  {name:<10}{ours:>16} {theirs:>16}  {_gap(ours, theirs)}"
     for column in found.rank_columns:

@@ -197,7 +197,10 @@ def _link_text(link: Link) -> str:
 def _ecn_text(scenario: Scenario) -> str:
     used = scenario.topology.switch_port_rates()
     rows = [row for row in scenario.ecn if row[0] in used]
-    return "; ".join(f"{format_rate(rate)}: {low} to {high} bytes" for rate, low, high, _ in rows)
+    return "; ".join(
+        f"{format_rate(rate)}: {f'{low} to {high} bytes' if most else 'never marks'}"
+        for rate, low, high, most in rows
+    )
 
 
 def lines(outcome: Outcome) -> Iterator[str]:

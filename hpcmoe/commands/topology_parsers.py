@@ -28,7 +28,7 @@ def add_topology(commands: argparse._SubParsersAction, command: Command) -> None
     _add_asked(one)
     one.add_argument("-o", "--output", required=True, metavar="topology.txt", help="the file to write")
     one = command(actions, "remove", "topology:remove", "remove a topology of your own from the catalog")
-    one.add_argument("name", metavar="NAME")
+    one.add_argument("name", metavar="NAME", help="its name in run keys")
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:

@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 
-from hpcmoe import catalog, cli, validation
+from hpcmoe import cli, validation
 from hpcmoe.published import load_published
 from hpcmoe.trace import CollectiveType
 from hpcmoe.validation import Assumptions
 
-pytestmark = pytest.mark.skipif(
-    "validation32" not in catalog.names("topologies"), reason="the catalog has no cluster validation32"
-)
 COMMAND = ["validate", "nccl-alltoall"]
 SMALL = 400_000
 

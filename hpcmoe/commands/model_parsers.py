@@ -17,7 +17,7 @@ def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
     _add_show(actions, command)
     command(actions, "list", "model:list_models", "list the models that run keys can name")
     parser = command(actions, "remove", "model:remove", "remove a model of your own from the catalog")
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="its name in run keys")
 
 
 def _add_add(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -32,7 +32,7 @@ def _add_show(actions: argparse._SubParsersAction, command: Command) -> None:
     parser = command(
         actions, "show", "model:show", "show layers, computation, traffic and weights of a model"
     )
-    parser.add_argument("model", metavar="NAME|CONFIG.json")
+    parser.add_argument("model", metavar="NAME|CONFIG.json", help="a name of the catalog, or a file")
     parser.add_argument("--tokens", type=int, metavar="N", help="tokens per step (default: 4096)")
     parser.add_argument("--strategy", default="tp2ep16", metavar="tp<N>ep<M>", help="default: %(default)s")
     parser.add_argument(

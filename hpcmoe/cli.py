@@ -307,6 +307,9 @@ def _add_compare(commands: _Commands) -> None:
         action="extend",
         help="of two files: runs to compare (default: all)",
     )
+    parser.add_argument(
+        "--show", type=int, metavar="N", help="of two files: ranks and flows shown per value (default: 1)"
+    )
     parser.add_argument("--json", metavar="FILE", help="of two files: also as JSON; - is standard output")
 
 

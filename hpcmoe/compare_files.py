@@ -18,13 +18,12 @@ FLOW_VALUES = ("bytes", "start_ns", "fct_ns")
 
 @dataclass(frozen=True)
 class Column:
-    """One value over the rows that both files have: how many differ, and the row that differs most."""
+    """One value over the rows that both files have: how many differ, and those that do most as (row, ours,
+    theirs), the largest difference first."""
 
     name: str
     differing: int
-    row: str
-    ours: int
-    theirs: int
+    largest: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,11 @@ def common_keys(ours: Results, theirs: Results, globs: Sequence[str] = ()) -> li
     return chosen
 
 
-def compare_run(ours: Results, theirs: Results, key: str) -> RunDifference:
-    """One run of both files. InputError when they have different numbers of ranks."""
+def compare_run(ours: Results, theirs: Results, key: str, show: int = 1) -> RunDifference:
+    """One run of both files, with the ``show`` ranks and flows that differ most in each value.
+
+    InputError when the files have different numbers of ranks.
+    """
     files = (ours, theirs)
     rows = [file.runs[file.runs["key"] == key][0] for file in files]
     ranks = [file.ranks(key) for file in files]
@@ -74,29 +76,31 @@ def compare_run(ours: Results, theirs: Results, key: str) -> RunDifference:
             allowed=f"{len(ranks[0])} ranks",
         )
     names = [f"rank {rank}" for rank in ranks[0]["rank"].tolist()]
-    flows, columns = _compare_flows(*(file.traces(key, ("fct",), expanded=True).fct for file in files))
+    first, second = (file.traces(key, ("fct",), expanded=True).fct for file in files)
+    flows, columns = _compare_flows(first, second, show)
     return RunDifference(
         key,
         {name: (int(rows[0][name]), int(rows[1][name])) for name in TIMES},
         len(names),
-        tuple(_column(name, names, ranks[0][name], ranks[1][name]) for name in TIMES),
+        tuple(_column(name, names, ranks[0][name], ranks[1][name], show) for name in TIMES),
         flows,
         columns,
     )
 
 
-def _column(name: str, names: Sequence[str], ours: np.ndarray, theirs: np.ndarray) -> Column:
+def _column(name: str, names: Any, ours: np.ndarray, theirs: np.ndarray, show: int) -> Column:
+    """``names[i]`` is what row i is called."""
     gap = np.abs(theirs.astype(np.int64) - ours.astype(np.int64))
-    if not gap.any():
-        return Column(name, 0, "", 0, 0)
-    worst = int(np.argmax(gap))
-    return Column(name, int(np.count_nonzero(gap)), names[worst], int(ours[worst]), int(theirs[worst]))
+    differing = int(np.count_nonzero(gap))
+    order = np.argsort(-gap, kind="stable")[: min(show, differing)].tolist()
+    return Column(name, differing, tuple((names[i], int(ours[i]), int(theirs[i])) for i in order))
 
 
 def _compare_flows(
-    ours: np.ndarray, theirs: np.ndarray
+    ours: np.ndarray, theirs: np.ndarray, show: int
 ) -> tuple[tuple[int, int, int] | None, tuple[Column, ...]]:
-    """Flows are the same when source, destination and source port are, and the use of the port in time."""
+    """The n-th message from one rank to another is the same flow in both files, whatever its port: the
+    study's profile begins ports anew when the network is empty, and upstream does not."""
     if not len(ours) or not len(theirs):
         return None, ()
     _, first, second = np.intersect1d(
@@ -104,7 +108,7 @@ def _compare_flows(
     )
     a, b = ours[first], theirs[second]
     names = _FlowNames(a)
-    columns = tuple(_column(name, names, a[name], b[name]) for name in FLOW_VALUES)  # type: ignore[arg-type]
+    columns = tuple(_column(name, names, a[name], b[name], show) for name in FLOW_VALUES)
     return (len(first), len(ours) - len(first), len(theirs) - len(second)), columns
 
 
@@ -120,16 +124,16 @@ class _FlowNames:
 
 
 def flow_ids(flows: np.ndarray) -> np.ndarray:
-    """A number per flow: 16 bits each of source, destination, port, and earlier uses of the port."""
-    order = np.lexsort((flows["start_ns"], flows["sport"], flows["dst"], flows["src"]))
-    ends = (flows["src"].astype("u8") << 48) | (flows["dst"].astype("u8") << 32)
-    base = ends | (flows["sport"].astype("u8") << 16)
-    ordered = base[order]
+    """A number per flow: 16 bits each of source and destination, then which message of that pair it is in the
+    order of posting: by start, and by port where several start together."""
+    order = np.lexsort((flows["sport"], flows["start_ns"], flows["dst"], flows["src"]))
+    pairs = (flows["src"].astype("u8") << 48) | (flows["dst"].astype("u8") << 32)
+    ordered = pairs[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     starts = np.maximum.accumulate(np.where(first, np.arange(len(ordered)), 0))
-    labels = np.empty_like(base)
-    labels[order] = ordered + (np.arange(len(ordered)) - starts).astype("u8")
-    return labels
+    ids = np.empty_like(pairs)
+    ids[order] = ordered + (np.arange(len(ordered)) - starts).astype("u8")
+    return ids
 
 
 def lines(found: RunDifference) -> Iterator[str]:
@@ -139,7 +143,7 @@ def lines(found: RunDifference) -> Iterator[str]:
     for name, (ours, theirs) in found.times.items():
         yield f"  {name:<10}{ours:>16} {theirs:>16}  {_gap(ours, theirs)}"
     for column in found.rank_columns:
-        yield _column_text(column, f"{found.ranks} ranks")
+        yield from _column_lines(column, f"{found.ranks} ranks")
     if found.flows is None:
         yield "  flows     not compared: only one of the files has them"
         return
@@ -147,15 +151,16 @@ def lines(found: RunDifference) -> Iterator[str]:
     if ours or theirs:
         yield f"  flows     {both} in both files, {ours} only in the first, {theirs} only in the second"
     for column in found.flow_columns:
-        yield _column_text(column, f"{both} flows")
+        yield from _column_lines(column, f"{both} flows")
 
 
-def _column_text(column: Column, total: str) -> str:
+def _column_lines(column: Column, total: str) -> Iterator[str]:
     if not column.differing:
-        return f"  {column.name:<10}equal on all {total}"
-    gap = _gap(column.ours, column.theirs)
-    most = f"most on {column.row}: {column.ours} and {column.theirs}, {gap}"
-    return f"  {column.name:<10}differs on {column.differing} of {total}; {most}"
+        yield f"  {column.name:<10}equal on all {total}"
+        return
+    yield f"  {column.name:<10}differs on {column.differing} of {total}; most on"
+    for row, ours, theirs in column.largest:
+        yield f"    {row:<32} {ours:>16} {theirs:>16}  {_gap(ours, theirs)}"
 
 
 def _gap(ours: int, theirs: int) -> str:
@@ -175,15 +180,12 @@ def to_json(found: RunDifference) -> dict[str, Any]:
         "ranks": found.ranks,
         "flows": flows,
         "columns": [
-            {
-                "of": of,
-                "name": c.name,
-                "differing": c.differing,
-                "largest": c.row,
-                "first": c.ours,
-                "second": c.theirs,
-            }
+            {"of": of, "name": column.name, "differing": column.differing, "largest": _rows(column)}
             for of, columns in (("ranks", found.rank_columns), ("flows", found.flow_columns))
-            for c in columns
+            for column in columns
         ],
     }
+
+
+def _rows(column: Column) -> list[dict[str, Any]]:
+    return [{"row": row, "first": ours, "second": theirs} for row, ours, theirs in column.largest]

@@ -14,7 +14,11 @@ def compare(arguments: argparse.Namespace) -> int:
     if arguments.second is None:
         _refuse(arguments, {"--layer": arguments.layer}, "compares two runs of one file")
         return _compare_files(arguments)
-    _refuse(arguments, {"--select": arguments.select, "--json": arguments.json}, "compares two files")
+    _refuse(
+        arguments,
+        {"--select": arguments.select, "--show": arguments.show, "--json": arguments.json},
+        "compares two files",
+    )
     return _compare_runs(arguments)
 
 
@@ -40,11 +44,14 @@ def _compare_runs(arguments: argparse.Namespace) -> int:
 def _compare_files(arguments: argparse.Namespace) -> int:
     """0 when every run agrees in every rank and flow, 1 when one does not."""
     from hpcmoe import compare_files
+
+    if arguments.show is not None and arguments.show < 1:
+        raise InputError("bad value", field="--show", value=arguments.show, allowed="integers from 1")
     from hpcmoe.store import open_results
 
     with open_results(arguments.results) as ours, open_results(arguments.first) as theirs:
         found = [
-            compare_files.compare_run(ours, theirs, key)
+            compare_files.compare_run(ours, theirs, key, arguments.show or 1)
             for key in compare_files.common_keys(ours, theirs, arguments.select or ())
         ]
     content = {

@@ -1,7 +1,7 @@
 """What no file of upstream says of a flow: its trace node, layer, chunk and step, taken from our own run.
 
-Source, destination and source port name a flow; the order in which a pair's messages are posted, and so the
-port, follows from the inputs. So the same flow of our own run of the same inputs has the labels.
+The order in which a pair of ranks posts its messages follows from the inputs, whatever the network does to
+them. So the n-th message of the pair in our own run of the same inputs has the labels.
 """
 
 from __future__ import annotations

@@ -167,10 +167,10 @@ def test_a_difference_is_found_and_named(
     text = (folder / "stdout.txt").read_text().replace("sys[3], Comm time: ", "sys[3], Comm time: 1")
     (folder / "stdout.txt").write_text(text)
     assert take(folder, theirs) == 0
-    assert cli.main(["compare", str(own_run), str(theirs), "--select", "flash/*"]) == 1
+    assert cli.main(["compare", str(own_run), str(theirs), "--select", "flash/*", "--show", "3"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(f"theirs.h5: {KEY}") or "DIFFERENT" in out
-    assert "comm_ns   differs on 1 of 32 ranks; most on rank 3" in out
+    assert "comm_ns   differs on 1 of 32 ranks; most on\n    rank 3 " in out
     assert f"fct_ns    differs on 1 of {len(lines) - 1} flows" in out
     assert f"{len(lines) - 1} in both files, 1 only in the first, 0 only in the second" in out
     assert "0 of 1 runs agree" in out
@@ -382,6 +382,7 @@ def test_files_that_cannot_take_the_run(
     [
         (["--select", "k3/*"], "ours.h5: --select: no finished run that "),
         (["--layer", "1"], "--layer: an option of the form that compares two runs of one file (got 1)"),
+        (["--show", "0"], "--show: bad value (got 0); allowed: integers from 1"),
         ([KEY, "--json", "x"], "--json: an option of the form that compares two files (got 'x')"),
     ],
 )

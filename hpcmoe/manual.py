@@ -202,6 +202,12 @@ PAGES: dict[str, Page] = {
         ("hpcmoe merge study.h5",),
         _STORAGE,
     ),
+    "pack": Page(
+        "Writes a copy of a results file that has everything but the flow, queue and pause traces, "
+        "compressed. It can be read, verified and reported like any other, but not continued by a sweep.",
+        ("hpcmoe pack study.h5 -o study-small.h5",),
+        _STORAGE,
+    ),
     "verify": Page(
         "Checks a results file from end to end: bounds, checksums, and what must agree within each "
         "run. With --reset it marks faulty runs as missing, so that the next sweep does them again.",

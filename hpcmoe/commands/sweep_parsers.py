@@ -46,6 +46,9 @@ def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -
         commands, "merge", "merge:merge", "take the traces of finished runs into the results file"
     )
     parser.add_argument("results", metavar="FILE.h5", help="results file")
+    parser = command(commands, "pack", "pack:pack", "write a small copy of a results file, without traces")
+    parser.add_argument("results", metavar="FILE.h5", help="results file")
+    parser.add_argument("-o", "--output", required=True, metavar="COPY.h5", help="file to write")
     parser = command(
         commands, "verify", "verify:verify", "check a results file and say which runs to do again"
     )

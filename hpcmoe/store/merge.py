@@ -29,6 +29,7 @@ from hpcmoe.store.layout import create_fixed_table, stored_factors
 from hpcmoe.store.paths import ResultPaths, publish
 from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.spool import remove_spool
+from hpcmoe.store.texts import text_scalar
 from hpcmoe.store.trouble import discard, storing
 
 CHUNK_BYTES = 1 << 19
@@ -159,12 +160,7 @@ def _write_sessions(source: h5py.File, target: h5py.File, paths: ResultPaths) ->
     """One JSON list of what started when and where, earlier sessions first."""
     sessions = read_sessions(source)
     sessions += [json.loads(paths.session_file(n).read_text()) for n in paths.session_numbers()]
-    target[SESSIONS] = _text_scalar(json.dumps(sessions, indent=1))
-
-
-def _text_scalar(text: str) -> np.ndarray:
-    data = text.encode()
-    return np.array(data, h5py.string_dtype("utf-8", max(len(data), 1)))
+    target[SESSIONS] = text_scalar(json.dumps(sessions, indent=1))
 
 
 def _create_trace(target: h5py.File, table: schema.Table, count: int) -> None:
@@ -219,7 +215,7 @@ def _write_index(target: h5py.File, traces: TraceSource, index: np.ndarray, writ
         row = index[run.number]
         row["digest"], row["checksum"] = run.digest.encode(), run.checksum
         row["status"] = traces.runs["status"][run.number]
-        group[traces.key(run.number)] = _text_scalar(run.config)
+        group[traces.key(run.number)] = text_scalar(run.config)
     target[schema.TRACE_INDEX.path] = index
     schema.describe(target[schema.TRACE_INDEX.path], schema.TRACE_INDEX)
 

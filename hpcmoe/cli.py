@@ -111,6 +111,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="model/topology/strategy/collective/network")
+    sweep_parsers.add_study_option(parser)
     parser.add_argument("--tokens", type=int, metavar="N", help="tokens per step (default: 4096)")
     parser.add_argument(
         "--layers",
@@ -157,6 +158,7 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "catalog:list_keys", "list the run keys that match shell globs")
     parser.add_argument("patterns", metavar="GLOB", nargs="*", help="such as '*/t6/*' (default: all 768)")
+    sweep_parsers.add_study_option(parser)
     for kind in ("models", "topologies", "networks", "collectives"):
         parser.add_argument(
             f"--{kind}",

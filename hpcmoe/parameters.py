@@ -75,6 +75,12 @@ class Parameter:
         """The value that ``text`` writes: a number, a rate string for bit/s, a name for an enumeration."""
         return self.check(self._from_text(text), file=file, field=field)
 
+    def text(self, value: Value) -> str:
+        """``value`` as a user would write it: the name of a choice, true or false, else the number."""
+        if self.choices is not None:
+            return next((name for name, number in self.choices.items() if number == value), str(value))
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
     def _from_text(self, text: str) -> Any:
         text = text.strip()
         if self.kind == "enum" and self.choices is not None and text in self.choices:

@@ -2,8 +2,9 @@
 
 Beside the entries that come with the package there are the user's own, in the folder that the environment
 variable HPCMOE_CATALOG names, else in hpcmoe/catalog below the user's configuration folder
-(XDG_CONFIG_HOME, else ~/.config). Both have one folder per kind and one file per entry. The study's own
-factor levels are listed in ``hpcmoe.design``.
+(XDG_CONFIG_HOME, else ~/.config). Both have one folder per kind and one file per entry. A study file may
+define entries of its own, which last as long as the process. The study's own factor levels are listed in
+``hpcmoe.design``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 NAME_RULE = "1 to 32 of a-z 0-9 _ . -, beginning with a letter or digit"
 
 
+_defined: dict[tuple[str, str], tuple[dict[str, Any], Path]] = {}
+
+
+def is_name(text: str) -> bool:
+    """Whether an entry may be called so (NAME_RULE)."""
+    return bool(_NAME.fullmatch(text))
+
+
 def user_folder() -> Path:
     """Where the user's own entries are; it need not exist."""
     named = os.environ.get("HPCMOE_CATALOG")
@@ -36,7 +45,8 @@ def user_folder() -> Path:
 
 def names(kind: str) -> tuple[str, ...]:
     """Names of all entries of a kind, sorted."""
-    return tuple(sorted({*built_in(kind), *_user_names(user_folder(), kind)}))
+    defined = (name for other, name in _defined if other == kind)
+    return tuple(sorted({*built_in(kind), *_user_names(user_folder(), kind), *defined}))
 
 
 @cache
@@ -48,7 +58,7 @@ def built_in(kind: str) -> tuple[str, ...]:
 
 @cache
 def _user_names(folder: Path, kind: str) -> tuple[str, ...]:
-    return tuple(path.stem for path in (folder / kind).glob("*.yaml") if _NAME.fullmatch(path.stem))
+    return tuple(path.stem for path in (folder / kind).glob("*.yaml") if is_name(path.stem))
 
 
 def load(kind: str, name: str) -> dict[str, Any]:
@@ -57,11 +67,22 @@ def load(kind: str, name: str) -> dict[str, Any]:
         raise InputError(
             f"unknown name in the catalog's {kind}", value=name, allowed=closest_first(name, names(kind))
         )
+    if (kind, name) in _defined:
+        return _defined[kind, name][0]
     return _load(file_of(kind, name))
+
+
+def define(entries: Mapping[str, Mapping[str, Mapping[str, Any]]], file: Path) -> None:
+    """Entries by kind and name that ``file`` (a study) brings along, in place of those of the last call."""
+    _defined.clear()
+    for kind, named in entries.items():
+        _defined.update({(kind, name): (dict(entry), file) for name, entry in named.items()})
 
 
 def file_of(kind: str, name: str) -> Path:
     """The file of an entry, for messages and for a look."""
+    if (kind, name) in _defined:
+        return _defined[kind, name][1]
     if name in built_in(kind):
         return Path(str(files(__package__) / kind / f"{name}.yaml"))
     return user_folder() / kind / f"{name}.yaml"
@@ -72,7 +93,7 @@ def add(kind: str, name: str, entry: Mapping[str, Any], *, replace: bool = False
 
     InputError for a name that is no name, that the package has, or that exists while ``replace`` is not set.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise InputError("not a name", field="name", value=name, allowed=NAME_RULE)
     if name in built_in(kind):
         raise InputError(f"the catalog's {kind} have this name already; choose another", value=name)

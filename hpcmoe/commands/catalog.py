@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hpcmoe import catalog, compute, design, parameters
 from hpcmoe.model import load_model
 from hpcmoe.parameters import Parameter, Value
+from hpcmoe.studyfile import read_study
 
 
 def list_keys(arguments: argparse.Namespace) -> int:
@@ -15,7 +16,9 @@ def list_keys(arguments: argparse.Namespace) -> int:
         for kind in arguments.kinds:
             print("\n".join(describe(kind)))
         return 0
-    print("\n".join(map(str, design.select(arguments.patterns or ["*"]))))
+    patterns = arguments.patterns or ["*"]
+    keys = read_study(arguments.study).select(patterns) if arguments.study else design.select(patterns)
+    print("\n".join(map(str, keys)))
     return 0
 
 
@@ -64,8 +67,4 @@ def parameter_lines(parameter: Parameter) -> Iterator[str]:
 
 
 def _text(parameter: Parameter, value: Value | None) -> str:
-    if value is None:
-        return "must be given"
-    if parameter.choices is not None:
-        return next((name for name, number in parameter.choices.items() if number == value), str(value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "must be given" if value is None else parameter.text(value)

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,29 @@ from hpcmoe import parameters
 from hpcmoe.errors import HpcmoeError
 from hpcmoe.model import model_from_config
 from hpcmoe.scenario import Scenario, scenario_from_key
+from hpcmoe.studyfile import only_study
 
 _PROGRESS_INTERVAL_S = 0.2
 
 
 def key_scenario(arguments: argparse.Namespace, **defaults: str) -> Scenario:
-    """The scenario of KEY and its options; ``defaults`` are parameters that ``--set`` may still change."""
+    """The scenario of KEY and its options; ``defaults`` are parameters that the options may still change."""
+    assignments = getattr(arguments, "assignments", [])
+    model = model_from_config(arguments.model_config) if arguments.model_config else None
+    if arguments.study:
+        study = only_study(
+            arguments.study, arguments.tokens, arguments.layers, assignments, arguments.placement
+        )
+        key = study.key(arguments.key)
+        settings = study.of_run(key)
+        settings = replace(settings, overrides={**defaults, **settings.overrides})
+        return scenario_from_key(key, **vars(settings), model=model)
     return scenario_from_key(
         arguments.key,
         tokens=arguments.tokens,
         layers=arguments.layers,
-        overrides={**defaults, **parameters.parse_overrides(getattr(arguments, "assignments", []))},
-        model=model_from_config(arguments.model_config) if arguments.model_config else None,
+        overrides={**defaults, **parameters.parse_overrides(assignments)},
+        model=model,
         placement=arguments.placement,
     )
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpcmoe.commands import common
+
+if TYPE_CHECKING:
+    from hpcmoe.design import RunKey
+    from hpcmoe.sweep.arguments import Options
 
 RANKS = tuple(2**power for power in range(13))  # 1 to 4096
 
@@ -22,11 +26,11 @@ def plan(arguments: argparse.Namespace) -> int:
 
 def forecast_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs, CPU time, and for each number of ranks the time and the efficiency."""
-    from hpcmoe.design import select
     from hpcmoe.sweep import cost, forecast
+    from hpcmoe.sweep.plan import expected_s
 
-    keys = _missing(arguments.results) if arguments.results else select(arguments.select or ["*"])
-    costs = {str(key): cost.predicted_cost(key, arguments.tokens, arguments.layers) for key in keys}
+    keys, options = _missing(arguments) if arguments.results else _asked(arguments)
+    costs = {str(key): expected_s(key, options) for key in keys}
     seconds = list(costs.values())
     counts = sorted({*RANKS, *(arguments.ranks or ())})
     longest = max(costs, key=costs.__getitem__, default="")
@@ -42,13 +46,25 @@ def forecast_of(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _missing(path: str) -> list[Any]:
+def _asked(arguments: argparse.Namespace) -> tuple[Sequence[RunKey], Options]:
+    """Runs of the options."""
+    from hpcmoe.sweep.arguments import Options, asked_for
+
+    chosen = tuple(arguments.select or ("*",))
+    options = Options(Path(), chosen, **asked_for(arguments.study, arguments.tokens, arguments.layers))
+    return options.keys(), options
+
+
+def _missing(arguments: argparse.Namespace) -> tuple[Sequence[RunKey], Options]:
     """Runs that a results file lacks."""
     from hpcmoe.design import RunKey
     from hpcmoe.store import open_results
+    from hpcmoe.sweep.stored import stored_options
 
-    with open_results(Path(path)) as results:
-        return [RunKey.parse(key) for key in results.runs["key"][results.runs["status"] != "ok"].tolist()]
+    with open_results(Path(arguments.results)) as results:
+        options = stored_options(results)
+        lacking = results.runs["key"][results.runs["status"] != "ok"].tolist()
+        return [RunKey.parse(key) for key in lacking], options
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:

@@ -61,6 +61,7 @@ def _files(path: Path) -> list[Path]:
 def _job(arguments: argparse.Namespace) -> Any:
     from hpcmoe.sweep import slurm
 
+    study = ["--study", arguments.study] if arguments.study else []
     options = dict(_option(text) for text in arguments.option)
     return slurm.Job(
         kind=arguments.kind,
@@ -69,7 +70,7 @@ def _job(arguments: argparse.Namespace) -> Any:
         time_limit=arguments.time,
         mpi=arguments.mpi or slurm.mpi_plugin(slurm.mpi_library()),
         name=arguments.name,
-        arguments=shlex.split(arguments.sweep.strip()),
+        arguments=[*study, *shlex.split(arguments.sweep.strip())],
         setup=arguments.setup,
         options=options,
         python=arguments.python,

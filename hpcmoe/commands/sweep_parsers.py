@@ -12,6 +12,10 @@ def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
     """`command` adds one subcommand: (commands, name, 'module:function', help)."""
     _add_plan(commands, command)
     _add_file_commands(commands, command)
+    study = commands.add_parser(
+        "study", help="studies of your own", description="Study files: studies of your own."
+    )
+    _add_study(study.add_subparsers(metavar="ACTION", required=True, parser_class=type(study)), command)
     slurm = commands.add_parser(
         "slurm", help="batch scripts for Slurm", description="Batch scripts for Slurm."
     )
@@ -26,13 +30,26 @@ def _add_plan(commands: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument(
         "--select", metavar="GLOB", nargs="+", action="extend", help="runs (default: all 768)"
     )
-    parser.add_argument(
-        "--tokens", type=_positive, default=4096, help="tokens per rank (default: %(default)s)"
-    )
+    add_study_option(parser)
+    parser.add_argument("--tokens", type=_positive, help="tokens per rank (default: 4096)")
     parser.add_argument("--layers", type=_positive, help="MoE layers (default: all the model has)")
     parser.add_argument(
         "--ranks", type=_positive, metavar="N", nargs="+", help="show these numbers of ranks too"
     )
+    _add_json(parser)
+
+
+def add_study_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--study", metavar="FILE", help="a study file (see 'hpcmoe study'): its runs and settings"
+    )
+
+
+def _add_study(actions: argparse._SubParsersAction, command: Command) -> None:
+    parser = command(actions, "init", "study:init", "write a commented example of a study file")
+    parser.add_argument("file", metavar="FILE", nargs="?", default="study.yaml", help="default: %(default)s")
+    parser = command(actions, "check", "study:check", "check a study file and say what it comes to")
+    parser.add_argument("file", metavar="FILE")
     _add_json(parser)
 
 
@@ -91,6 +108,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     add("--warning", type=_positive, default=120, metavar="SECONDS", help="before the limit (default: 120)")
     add("--restarts", type=_positive, default=20, help="requeues at most (default: %(default)s)")
+    add_study_option(parser)
     add("--sweep", metavar="ARGUMENTS", default="", help="arguments of the sweep, as one text: '--layers 1'")
 
 

@@ -38,7 +38,8 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class FileSpec:
-    """What a new file is made for. `factors` maps each factor to its names in code order."""
+    """What a new file is made for. `factors` maps each factor to its names in code order; `study` is the
+    definition of a study of the user's own, None for the published one."""
 
     runs: Sequence[RunSpec]
     factors: Mapping[str, Sequence[str]]
@@ -50,15 +51,18 @@ class FileSpec:
     software: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     placement: str | list[int | str] = "contiguous"
+    study: Mapping[str, Any] | None = None
 
     def design(self) -> dict[str, Any]:
         """The `design` attribute."""
+        study = {} if self.study is None else {"study": self.study}
         return {
+            **study,
             "factors": {name: list(values) for name, values in self.factors.items()},
             "select": list(self.select),
             "tokens": self.tokens,
             "layers": self.layers,
-            "overrides": dict(self.overrides),
+            "overrides": dict(sorted(self.overrides.items())),
             "traces": self.traces,
             "placement": self.placement,
         }
@@ -73,7 +77,7 @@ class FileSpec:
             "tokens": self.tokens,
             "layers": -1 if self.layers is None else self.layers,
             "traces": int(self.traces),
-            "design": json.dumps(self.design(), sort_keys=True),
+            "design": json.dumps(self.design()),  # the order of a study's names has a meaning
         }
 
 
@@ -100,7 +104,7 @@ def initial_runs(spec: FileSpec) -> np.ndarray:
     rank_offset = link_offset = 0
     for row, run in zip(rows, spec.runs, strict=True):
         row["key"] = schema.encode_text(run.key, schema.KEY_BYTES)
-        for factor, name in zip(schema.FACTORS, run.key.split("/"), strict=True):
+        for factor, name in zip(schema.FACTORS, run.key.split("/"), strict=False):  # a variant has no column
             row[factor] = list(spec.factors[factor]).index(name)
         row["rank_offset"], row["rank_count"] = rank_offset, run.rank_count
         row["link_offset"], row["link_count"] = link_offset, run.link_count

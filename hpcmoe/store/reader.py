@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hpcmoe import catalog
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.store import schema
 from hpcmoe.store.committed import CommittedTraces, read_sessions
@@ -34,7 +35,8 @@ class Results:
     """A results file, read-only. A context manager; a run is named by its key or its number.
 
     attrs   root attributes as plain Python values (layers is -1 when all were asked for)
-    design  what the file was made for: factors, select, tokens, layers, overrides, traces, placement
+    design  what the file was made for: factors, select, tokens, layers, overrides, traces, placement, and
+            study where a study file said so; what that defines is in the catalog of the process from here on
     runs    structured array, one row per run in run-key order, text columns as str; result
             columns are valid where status == 'ok'
     """
@@ -44,6 +46,8 @@ class Results:
         self._file = open_checked(self.path)
         self.attrs: dict[str, Any] = {name: _plain(value) for name, value in self._file.attrs.items()}
         self.design: dict[str, Any] = json.loads(self.attrs["design"])
+        if definitions := self.design.get("study", {}).get("definitions"):
+            catalog.define(definitions, self.path)  # names in its run keys
         self._committed: CommittedTraces | None = None
         self.runs = self._read_runs()
         self._numbers = {key: number for number, key in enumerate(self.runs["key"].tolist())}

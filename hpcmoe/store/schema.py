@@ -19,8 +19,9 @@ import h5py
 import numpy as np
 
 FILETYPE = "hpcmoe-results"
-FORMAT_VERSION = (2, 0)
-"""(major, minor). A reader refuses another major; a minor only adds columns or datasets."""
+FORMAT_VERSION = (2, 1)
+"""(major, minor). A reader refuses another major; a minor only adds. 2.1: keys may have a sixth part, and
+the design a study."""
 
 STATUS = {"missing": 0, "ok": 1, "failed": 2}
 STATUS_NAMES = tuple(STATUS)
@@ -64,7 +65,7 @@ RUNS = Table(
     "/runs",
     "one run, in run-key order",
     (
-        _c("key", f"utf8:{KEY_BYTES}", "", "run key: model/topology/strategy/collective/network"),
+        _c("key", f"utf8:{KEY_BYTES}", "", "run key: model/topology/strategy/collective/network[/variant]"),
         _c("model", "factor", "", "model"),
         _c("topology", "factor", "", "topology"),
         _c("strategy", "factor", "", "tensor- and expert-parallel widths"),
@@ -263,11 +264,12 @@ ROOT_ATTRIBUTES = {
     "hpcmoe_version": "program version that wrote the file",
     "git_sha": "commit of that program, or 'unknown'",
     "build_flags": "how the simulator was compiled, or 'unknown'",
-    "tokens": "tokens per rank asked for",
+    "tokens": "tokens per rank asked for, 0 where runs differ in it",
     "layers": "MoE layers asked for, -1 for all",
     "traces": "1 when per-flow, queue and pause traces are kept",
     "design": "JSON: factors (allowed names), select (patterns given), tokens, layers, overrides, traces, "
-    "placement",
+    "placement; study (levels, settings, variants, include, exclude, definitions) where a study file was "
+    "given",
 }
 
 PROVENANCE_ATTRIBUTES = {

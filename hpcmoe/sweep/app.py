@@ -23,10 +23,9 @@ from hpcmoe.store.trouble import StorageError, reason
 from hpcmoe.sweep.access import open_rows, uses_parallel_hdf5
 from hpcmoe.sweep.arguments import Options, parse
 from hpcmoe.sweep.comm import Comm, Tag, connect
-from hpcmoe.sweep.cost import predicted_cost
 from hpcmoe.sweep.live import LiveFile
 from hpcmoe.sweep.lock import exclusive
-from hpcmoe.sweep.plan import Plan, Task, make_plan
+from hpcmoe.sweep.plan import Plan, Task, expected_s, make_plan
 from hpcmoe.sweep.progress import Progress, duration
 from hpcmoe.sweep.scheduler import Heartbeat, Leader, follow, wait_for_exit
 from hpcmoe.sweep.session import describe_session, record_session, software
@@ -137,7 +136,7 @@ class _Lead:
         except OSError as error:
             raise StorageError(f"{error.filename or options.file}: cannot write: {reason(error)}") from error
         record_session(paths, session)
-        self._costs = {t.run: predicted_cost(plan.keys[t.run], options.tokens, options.layers) for t in tasks}
+        self._costs = {t.run: expected_s(plan.keys[t.run], options) for t in tasks}
         self._live = LiveFile(paths)
         self._progress = Progress(
             self._costs,

@@ -7,22 +7,31 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from hpcmoe import manual
+from hpcmoe import design, manual
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
 from hpcmoe.placement import parse as parse_placement
+from hpcmoe.studyfile import RunSettings, StudyDesign, only_study
 from hpcmoe.sweep.timing import parse_time_limit_s
+
+TOKENS = 4096
+"""Tokens per rank of the published study."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a sweep was asked for. `layers` is the number of MoE layers, None for all."""
+    """What a sweep was asked for. `layers` is the number of MoE layers, None for all.
+
+    With a `study` of the user's own, that says which runs there are and what each one's settings are;
+    `tokens`, `layers` and `overrides` are then what its runs have in common.
+    """
 
     file: Path
     select: tuple[str, ...] = ("*",)
-    tokens: int = 4096
+    tokens: int = TOKENS
     layers: int | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     traces: bool = True
@@ -35,6 +44,17 @@ class Options:
     patience_s: float = 300.0
     backend: str = "native"
     placement: Placement = IN_ORDER
+    study: StudyDesign | None = None
+
+    def keys(self) -> tuple[design.RunKey, ...]:
+        """The runs, in the order in which the file has them."""
+        return tuple(design.select(self.select)) if self.study is None else self.study.select(self.select)
+
+    def settings(self, key: design.RunKey) -> RunSettings:
+        """What a run needs beside its key."""
+        if self.study is None:
+            return RunSettings(self.tokens, self.layers, self.overrides, self.placement)
+        return self.study.of_run(key)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -52,8 +72,9 @@ def parser() -> argparse.ArgumentParser:
         help="runs to do, as shell patterns on model/topology/strategy/collective/network (default: all 768)",
     )
     parser.add_argument(
-        "--tokens", type=_positive, default=4096, help="tokens per rank (default: %(default)s)"
+        "--study", metavar="FILE", help="runs and settings of this study file (see 'hpcmoe study')"
     )
+    parser.add_argument("--tokens", type=_positive, help=f"tokens per rank (default: {TOKENS})")
     parser.add_argument("--layers", type=_positive, help="MoE layers (default: all the model has)")
     parser.add_argument(
         "--set",
@@ -144,20 +165,44 @@ def parse(argv: Sequence[str] | None) -> Options:
     return Options(
         found.file.absolute(),
         tuple(found.select or ("*",)),
-        found.tokens,
-        found.layers,
-        parse_overrides(found.overrides),
-        found.traces,
-        found.quiet,
-        found.report_every_s,
-        found.retry_failed,
-        None if found.time_limit is None else parse_time_limit_s(found.time_limit),
-        found.json_lines,
-        found.io,
-        found.patience_s,
-        found.backend,
-        parse_placement(found.placement),
+        traces=found.traces,
+        quiet=found.quiet,
+        report_every_s=found.report_every_s,
+        retry_failed=found.retry_failed,
+        time_limit_s=None if found.time_limit is None else parse_time_limit_s(found.time_limit),
+        json_lines=found.json_lines,
+        io=found.io,
+        patience_s=found.patience_s,
+        backend=found.backend,
+        **asked_for(found.study, found.tokens, found.layers, found.overrides, found.placement),
     )
+
+
+def asked_for(
+    study: str | None,
+    tokens: int | None,
+    layers: int | None,
+    assignments: Sequence[str] = (),
+    placement: str = CONTIGUOUS,
+) -> dict[str, Any]:
+    """The fields of Options that say what is simulated. InputError where a study and an option both do."""
+    if study is None:
+        overrides, placed = parse_overrides(assignments), parse_placement(placement)
+        return {"tokens": tokens or TOKENS, "layers": layers, "overrides": overrides, "placement": placed}
+    return of_study(only_study(study, tokens, layers, assignments, placement))
+
+
+def of_study(study: StudyDesign) -> dict[str, Any]:
+    """The fields of Options for a study: itself, and what all its runs have in common (tokens 0: nothing)."""
+    found = [study.of_variant(text) for text in study.variant_texts]
+    common = found[0].overrides.items() & set.intersection(*(set(one.overrides.items()) for one in found))
+    return {
+        "study": study,
+        "tokens": found[0].tokens if len({one.tokens for one in found}) == 1 else 0,
+        "layers": found[0].layers if len({one.layers for one in found}) == 1 else None,
+        "overrides": dict(sorted(common)),
+        "placement": found[0].placement if len({one.placement for one in found}) == 1 else IN_ORDER,
+    }
 
 
 def _seconds(text: str) -> float:

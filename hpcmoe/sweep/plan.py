@@ -21,7 +21,7 @@ from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
 from hpcmoe.sweep.arguments import Options
 from hpcmoe.sweep.cost import predicted_cost
-from hpcmoe.sweep.simulator import Simulator
+from hpcmoe.sweep.simulator import Simulator, real_simulator
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,12 @@ class Plan:
         return ResultPaths(self.options.file)
 
 
+def expected_s(key: design.RunKey, options: Options) -> float:
+    """CPU seconds that a run will take, by the cost model."""
+    settings = options.settings(key)
+    return predicted_cost(key, settings.tokens, settings.layers)
+
+
 def factor_levels(keys: Iterable[design.RunKey]) -> dict[str, tuple[str, ...]]:
     """Names that a results file has codes for: the study's, then those that the runs have beside them."""
     ordered = sorted(keys)
@@ -72,10 +78,10 @@ def make_plan(
 
     Raises InputError when the options are bad or do not fit the existing file.
     """
-    keys = tuple(design.select(options.select))
+    keys = options.keys()
     remarks: list[str] = []
     if not options.file.exists():
-        simulator.scenario(keys[0], options)  # refuse bad options before there is a file
+        check_scenarios(options, simulator)  # refuse bad options before there is a file
         row_map = create(options.file, file_spec(options, keys, simulator, software, session))
         tasks = [Task(run) for run in range(len(keys))]
         renewed = False
@@ -83,6 +89,29 @@ def make_plan(
         row_map, tasks, renewed = _continue(options, keys, software, remarks)
     plan = Plan(options, keys, row_map, deadline_unix_s)
     return plan, order_tasks(tasks, keys, options, renewed=renewed), remarks
+
+
+def check_scenarios(options: Options, simulator: Simulator | None = None) -> None:
+    """Build runs that have, all together, every level of every factor. InputError for what cannot run."""
+    build = (simulator or real_simulator()).scenario
+    keys = options.keys()
+    covering = [keys[0]] if options.study is None else _covering(keys)
+    for key in covering:
+        try:
+            build(key, options)
+        except InputError as error:
+            if options.study is None:
+                raise
+            raise InputError(f"{key}: {error}") from None
+
+
+def _covering(keys: Iterable[design.RunKey]) -> list[design.RunKey]:
+    """The first run of each level."""
+    first: dict[tuple[str, str], design.RunKey] = {}
+    for key in keys:
+        for level in (*vars(key).items(), *design.settings_of(key.variant).items()):
+            first.setdefault(level, key)
+    return list(dict.fromkeys(first.values()))
 
 
 def file_spec(
@@ -97,7 +126,7 @@ def file_spec(
     provenance = {name: value for name, value in session.items() if name in schema.PROVENANCE_ATTRIBUTES}
     return FileSpec(
         runs,
-        factor_levels(keys),
+        factor_levels(keys) if options.study is None else options.study.levels,
         options.tokens,
         options.layers,
         options.overrides,
@@ -106,6 +135,7 @@ def file_spec(
         software,
         {"created": session["started"], **provenance},
         options.placement.to_json(),
+        None if options.study is None else options.study.to_json(),
     )
 
 
@@ -119,7 +149,7 @@ def order_tasks(
 
     def rank(task: Task) -> tuple[bool, float, int]:
         checked_last = bool(task.keep) and not renewed
-        return checked_last, -predicted_cost(keys[task.run], options.tokens, options.layers), task.run
+        return checked_last, -expected_s(keys[task.run], options), task.run
 
     return sorted(tasks, key=rank)
 
@@ -161,6 +191,7 @@ def _stored_tasks(file: h5py.File, options: Options, remarks: list[str]) -> list
 
 def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5py.File) -> None:
     stored = json.loads(file.attrs["design"])
+    _check_same_definition(options, stored.get("study"))
     asked = {
         "tokens": options.tokens,
         "layers": options.layers,
@@ -193,6 +224,27 @@ def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5p
         raise InputError(
             f"this results file belongs to another sweep. Different: {'; '.join(differences)}. "
             "Repeat the first command to continue it, or name another file",
+            file=options.file,
+        )
+
+
+def _check_same_definition(options: Options, stored: Mapping[str, Any] | None) -> None:
+    """The file was made for this very study, or both for none."""
+    asked = None if options.study is None else json.loads(json.dumps(options.study.to_json()))
+    if asked == stored:
+        return
+    advice = "Name another results file, or undo the change"
+    if stored is None or asked is None:
+        made = "without --study" if stored is None else "with --study"
+        raise InputError(
+            f"this results file was made {made}. Repeat the first command to continue it, "
+            "or name another file",
+            file=options.file,
+        )
+    different = [name for name in stored if name != "title" and stored[name] != asked.get(name)]
+    if different:
+        raise InputError(
+            f"this results file belongs to another study. Different: {', '.join(different)}. {advice}",
             file=options.file,
         )
 

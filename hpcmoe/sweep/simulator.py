@@ -44,13 +44,9 @@ def real_simulator() -> Simulator:
 def _scenario(key: RunKey, options: Options) -> ScenarioLike:
     from hpcmoe.scenario import scenario_from_key
 
-    made = scenario_from_key(
-        key,
-        tokens=options.tokens,
-        layers=options.layers,
-        overrides=options.overrides,
-        placement=options.placement,
-    )
+    if options.study is not None:
+        options.study.install(options.file)  # on ranks that did not read the study file
+    made = scenario_from_key(key, **vars(options.settings(key)))
     return made if options.backend == "native" else OnBackend(made, options.backend)
 
 

@@ -14,10 +14,11 @@ from hpcmoe.errors import HpcmoeError
 from hpcmoe.store.committed import TraceSource
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import Results, open_checked
-from hpcmoe.sweep.cost import predicted_cost
 from hpcmoe.sweep.live import read_live
 from hpcmoe.sweep.lock import holder
+from hpcmoe.sweep.plan import expected_s
 from hpcmoe.sweep.progress import duration
+from hpcmoe.sweep.stored import stored_options
 
 SHOWN_WORKERS = 16
 SHOWN_FAILURES = 10
@@ -30,22 +31,19 @@ def status(path: Path) -> dict[str, Any]:
     """
     paths = ResultPaths(path)
     with Results(path) as results:
-        runs, attrs = results.runs, results.attrs
+        runs, options = results.runs, stored_options(results)
         counts = results.counts()
         recorded = results.provenance()["runs"]
         spent_s = float(np.nansum(recorded["seconds"]))
     who = holder(paths)
     live = read_live(paths) if who is not None else None
     missing = runs["key"][runs["status"] == "missing"].tolist()
-    layers = None if attrs["layers"] < 0 else int(attrs["layers"])
     return {
         "file": str(path),
         **counts,
         "runs": len(runs),
         "cpu_seconds": spent_s,
-        "predicted_cpu_seconds_left": sum(
-            predicted_cost(RunKey.parse(key), attrs["tokens"], layers) for key in missing
-        ),
+        "predicted_cpu_seconds_left": sum(expected_s(RunKey.parse(key), options) for key in missing),
         **_trace_counts(path),
         "failures": {str(row["key"]): str(row["error"]) for row in runs[runs["status"] == "failed"]},
         "sweep": None if who is None else {**who, **(live or {})},

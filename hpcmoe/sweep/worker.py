@@ -101,7 +101,7 @@ class Worker:
             task.run,
             result,
             digest=attempt.digest,
-            tokens=options.tokens,
+            tokens=options.settings(self._plan.keys[task.run]).tokens,
             provenance=self._provenance(attempt),
         )
         self._rows.check_counts(task.run, rows)

@@ -40,7 +40,7 @@ LAYERS = (
     ),
     ("store", "upstream", "overrides", "routing", "chakra", "chakra_nodes", "workload", "model_summary"),
     ("et",),
-    ("scenario", "scenario_checks"),
+    ("scenario", "scenario_checks", "studyfile"),
     ("isolation",),
     ("runner", "_native", "export"),
     ("analysis", "compare_files", "importing", "inspect_run", "study", "sweep", "validation"),

@@ -4,19 +4,20 @@ import fnmatch
 import importlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from hpcmoe import analysis, catalog, design
-from hpcmoe.analysis import Figure, ModelFacts, RunTable, Section
+from hpcmoe.analysis import Figure, ModelFacts, Notice, RunTable, Section
 from hpcmoe.errors import HpcmoeError, InputError
 from hpcmoe.inspect_run import inspect_run
 from hpcmoe.model import Model, load_model
 from hpcmoe.published import load_claims, load_published
 from hpcmoe.reporting import Document, csv_tables, html, markdown, run_page
 from hpcmoe.reporting.claims import numbers
+from hpcmoe.reporting.document import OWN_READING, READING
 from hpcmoe.reporting.run_page import page_name
 from hpcmoe.store import open_results
 
@@ -101,29 +102,64 @@ def build_document(
     runs: RunTable, name: str, *, with_figures: bool = False, pages: Mapping[str, str] | None = None
 ) -> Document:
     """The report on a run table; ``name`` is shown as the file's, ``pages`` link runs to their pages."""
+    own = analysis.own_study(runs)
+    parts = []
+    if analysis.is_own(own):
+        parts.append(_own_part(own, with_figures=with_figures))
+    if analysis.holds_published(own) or not parts:
+        parts.append(_published_part(runs, with_figures=with_figures))
+    return Document(
+        title=parts[0].title,
+        origin=_origin(runs.attrs, name),
+        notices=tuple(notice for part in parts for notice in part.notices),
+        sections=tuple(_distinct(section for part in parts for section in part.sections)),
+        pages=pages or {},
+        reading=tuple(line for part in parts for line in part.reading),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a report says about a study."""
+
+    title: str
+    notices: Sequence[Notice]
+    sections: Sequence[Section]
+    reading: Sequence[tuple[str, str]]
+
+
+def _distinct(sections: Iterable[Section]) -> Iterator[Section]:
+    """Sections without what an earlier one has: the lists of all and of failed runs are in each part."""
+    seen: set[str] = set()
+    for section in sections:
+        items = tuple(item for item in section.items if item.slug not in seen)
+        seen.update(item.slug for item in items)
+        if items:
+            yield replace(section, items=items)
+
+
+def _own_part(own: analysis.OwnStudy, *, with_figures: bool) -> _Part:
+    sections = analysis.own_sections(own)
+    drawn = _collection().draw_own_figures(own) if with_figures else ()
+    sections = [section for section in _with_figures(sections, drawn) if section.items]
+    return _Part(own.title or "Report on a study", analysis.own_notices(own), sections, OWN_READING)
+
+
+def _published_part(runs: RunTable, *, with_figures: bool) -> _Part:
     facts, published = catalog_facts(sorted(set(runs.text["model"]))), load_published()
     study = analysis.build_study(runs, facts)
     claims = analysis.judge_claims(study, published, load_claims())
     claim_tables = (analysis.claims_table(claims, numbers), analysis.numbers_table(claims))
     overview, *rest = analysis.build_sections(study, published, facts)
     sections = [overview, Section("Claims", claim_tables), *rest]
-    if with_figures:
-        sections = _with_figures(sections, study, published)
-    return Document(
-        title="Report on the study",
-        origin=_origin(runs.attrs, name),
-        notices=tuple(analysis.notices(study)),
-        sections=tuple(sections),
-        pages=pages or {},
-    )
+    drawn = _collection().draw_figures(study, published) if with_figures else ()
+    return _Part("Report on the study", analysis.notices(study), _with_figures(sections, drawn), READING)
 
 
-def _with_figures(
-    sections: list[Section], study: analysis.Study, published: Mapping[str, Any]
-) -> list[Section]:
-    """The sections with their figures after their tables."""
+def _with_figures(sections: list[Section], figures: Iterable[tuple[str, Figure]]) -> list[Section]:
+    """The sections with their figures, which come with section titles, after their tables."""
     drawn: dict[str, list[Figure]] = {}
-    for title, figure in _collection().draw_figures(study, published):
+    for title, figure in figures:
         drawn.setdefault(title, []).append(figure)
     return [replace(section, items=(*section.items, *drawn.get(section.title, ()))) for section in sections]
 
@@ -161,9 +197,10 @@ def _origin(attrs: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
     layers = attrs.get("layers", -1)
     version = attrs.get("format_version", "unknown")
     shown = ".".join(map(str, version)) if isinstance(version, list | tuple) else str(version)
+    tokens = attrs.get("tokens", "unknown")
     return (
         ("results file", name),
-        ("tokens per rank", str(attrs.get("tokens", "unknown"))),
+        ("tokens per rank", "differ" if tokens == 0 else str(tokens)),
         ("MoE layers asked for", "all" if layers in (-1, None) else str(layers)),
         ("hpcmoe", str(attrs.get("hpcmoe_version", "unknown"))),
         ("commit", str(attrs.get("git_sha", "unknown"))),

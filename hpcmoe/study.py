@@ -1,4 +1,4 @@
-"""A results file for notebooks: pandas frames, and an xarray view over the five factors.
+"""A results file for notebooks: pandas frames, and an xarray view over the factors.
 
 ``hpcmoe.open_study(path)`` needs the extra ``analysis`` (pandas, and xarray for :meth:`Study.xarray`).
 The file is opened read-only and without locks, so a sweep may be filling it; :meth:`Study.refresh` looks
@@ -21,6 +21,7 @@ import numpy as np
 from hpcmoe import design
 from hpcmoe.errors import HpcmoeError, InputError, closest_first
 from hpcmoe.store import open_results, schema
+from hpcmoe.store.factors import factors_of
 from hpcmoe.store.reader import Results
 from hpcmoe.store.repeats import blocks, expanded_count
 from hpcmoe.store.result import RunTraces
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FACTORS = tuple(design.FACTORS)
 _TIMES = ("wall_ns", "gpu_ns", "comm_ns")
 _COUNTS = ("events", "packet_hops", "ecn_marks", "pfc_pauses", "drops", "layers_simulated", "layers_added")
 
@@ -99,15 +99,16 @@ class Study:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run, indexed by key. The five factors are ordered categories; ``status`` is ok,
-        failed or missing, and the results of a run that is not ok are NA, as is what the program of an
-        imported run does not report. Times in ns of the bottleneck rank: wall_ns, gpu_ns, comm_ns; counts
-        without unit."""
+        """One row per run, indexed by key. The five factors are ordered categories, and so are those of a
+        study's variants that are no column anyway (tokens is one); ``status`` is ok, failed or missing, and
+        the results of a run that is not ok are NA, as is what the program of an imported run does not
+        report. Times in ns of the bottleneck rank: wall_ns, gpu_ns, comm_ns; counts without unit."""
         frame = self._frame(schema.RUNS, self._results.runs[self._chosen])
         pd = _needed("pandas")
-        for factor in FACTORS:
-            levels = list(dict.fromkeys([*design.FACTORS[factor], *self._results.runs[factor].tolist()]))
-            frame[factor] = pd.Categorical(frame[factor], levels, ordered=True)
+        for factor in self._results.factors:
+            if factor.name in design.FACTORS or factor.name not in frame:
+                values = [factor.values[run] for run in self._chosen.tolist()]
+                frame[factor.name] = pd.Categorical(values, factor.levels, ordered=True)
         valid = frame["status"] == "ok"
         names = [c.name for c in schema.RUNS.columns if not c.kind.startswith(("utf8", "status", "factor"))]
         results = [name for name in names if not name.endswith(("_offset", "_count"))]
@@ -192,7 +193,8 @@ class Study:
     # --- xarray -------------------------------------------------------------------------------------
 
     def xarray(self) -> xr.Dataset:
-        """The chosen runs over the dimensions model, topology, strategy, collective, network.
+        """The chosen runs over the dimensions model, topology, strategy, collective, network, and those of a
+        study's variants.
 
         Variables: wall_ns, gpu_ns, comm_ns and the counts of a run as float64, NaN where no run is
         finished, with their ``units``; ``status`` as text, empty where the file plans no run. The sizes
@@ -200,26 +202,22 @@ class Study:
         """
         xr = _needed("xarray")
         rows = self._results.runs[self._chosen]
-        coords = {f: [str(level) for level in self._levels(f, rows)] for f in FACTORS}
+        factors = factors_of(rows, self._results.design)
+        names = tuple(factor.name for factor in factors)
+        coords = {factor.name: list(factor.held) for factor in factors}
         shape = tuple(len(levels) for levels in coords.values())
-        place = tuple(np.array([coords[f].index(str(v)) for v in rows[f]], dtype=int) for f in FACTORS)
+        place = tuple(np.array([f.held.index(v) for v in f.values], dtype=int) for f in factors)
         ok = rows["status"] == "ok"
         units = {column.name: column.unit for column in schema.RUNS.columns}
         data: dict[str, Any] = {}
         for name in (*_TIMES, *_COUNTS):
             values = np.full(shape, np.nan)
             values[tuple(index[ok] for index in place)] = rows[name][ok]
-            data[name] = (FACTORS, values, {"units": units[name]})
+            data[name] = (names, values, {"units": units[name]})
         status = np.full(shape, "", dtype="U8")
         status[place] = rows["status"]
-        data["status"] = (FACTORS, status)
+        data["status"] = (names, status)
         return xr.Dataset(data, coords, {"file": self._results.path.name})
-
-    @staticmethod
-    def _levels(factor: str, rows: np.ndarray) -> list[str]:
-        held = set(rows[factor].tolist())
-        known = [level for level in design.FACTORS[factor] if level in held]
-        return known + sorted(held.difference(known))
 
 
 def _meanings(table: schema.Table) -> dict[str, Any]:

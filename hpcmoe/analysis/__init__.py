@@ -6,6 +6,7 @@ from hpcmoe.analysis.claim_list import judge_claims
 from hpcmoe.analysis.claims import Claim, claims_table, numbers_table
 from hpcmoe.analysis.facts import ModelFacts
 from hpcmoe.analysis.notices import notices
+from hpcmoe.analysis.own import OwnStudy, holds_published, is_own, own_study
 from hpcmoe.analysis.runtable import RunTable, from_results, from_rows
 from hpcmoe.analysis.study import Study, build_study
 from hpcmoe.analysis.table import Cell, Column, Figure, Notice, Quantity, Section, Table
@@ -13,6 +14,7 @@ from hpcmoe.analysis.tables_design import design_tables
 from hpcmoe.analysis.tables_factors import factor_tables
 from hpcmoe.analysis.tables_matched import matched_tables
 from hpcmoe.analysis.tables_model import Published, architecture_table, model_tables
+from hpcmoe.analysis.tables_own import own_notices, own_sections
 from hpcmoe.analysis.tables_runs import overview_tables, points_table, runs_table
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Figure",
     "ModelFacts",
     "Notice",
+    "OwnStudy",
     "Quantity",
     "RunTable",
     "Section",
@@ -32,9 +35,14 @@ __all__ = [
     "claims_table",
     "from_results",
     "from_rows",
+    "holds_published",
+    "is_own",
     "judge_claims",
     "notices",
     "numbers_table",
+    "own_notices",
+    "own_sections",
+    "own_study",
 ]
 
 

@@ -9,13 +9,14 @@ from hpcmoe.analysis import Figure, Notice, Section, Table
 @dataclass(frozen=True)
 class Document:
     """``origin``: name and value of what identifies the results file, in order.  ``pages``: run key to the
-    page on that run, relative to the report."""
+    page on that run, relative to the report.  ``reading``: terms and what they mean."""
 
     title: str
     origin: tuple[tuple[str, str], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...]
     pages: Mapping[str, str] = field(default_factory=dict)
+    reading: tuple[tuple[str, str], ...] = ()
 
     def tables(self) -> Iterator[Table]:
         for section in self.sections:
@@ -68,4 +69,20 @@ READING = (
         ),
     ),
 )
-"""How to read a report: term and meaning."""
+"""How to read a report on the published study: term and meaning."""
+
+OWN_READING = (
+    READING[0],
+    (
+        "Ratios",
+        (
+            "are of two runs that are equal in every factor but one. Their mean is geometric, so that "
+            "turning the comparison round turns it over."
+        ),
+    ),
+    (
+        "Communication fraction",
+        "is communication over wall time of the bottleneck rank.",
+    ),
+)
+"""The same for a study of the user's own."""

@@ -7,7 +7,7 @@ from hpcmoe.analysis import Cell, Column, Figure, Notice, Section, Table
 from hpcmoe.reporting import text
 from hpcmoe.reporting.assets import SCRIPT, STYLE
 from hpcmoe.reporting.claims import LINE
-from hpcmoe.reporting.document import READING, Document
+from hpcmoe.reporting.document import Document
 
 Pages = Mapping[str, str]
 EMPTY: Pages = {}
@@ -38,7 +38,7 @@ def render(document: Document) -> str:
             f"<h1>{escape(document.title)}</h1>",
             _origin(document),
             *(line for notice in document.notices for line in _notice(notice)),
-            *_reading(),
+            *_reading(document),
             *(
                 line
                 for n, section in enumerate(document.sections)
@@ -101,9 +101,9 @@ def _notice(notice: Notice) -> Iterator[str]:
     yield "</div>"
 
 
-def _reading() -> Iterator[str]:
+def _reading(document: Document) -> Iterator[str]:
     yield '<details class="reading"><summary>How to read this report</summary><dl>'
-    for term, meaning in READING:
+    for term, meaning in dict(document.reading).items():
         yield f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>"
     yield "</dl></details>"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from hpcmoe.analysis import Cell, Column, Figure, Notice, Section, Table
 from hpcmoe.reporting import text
-from hpcmoe.reporting.document import READING, Document
+from hpcmoe.reporting.document import Document
 
 
 def render(document: Document) -> str:
@@ -13,7 +13,12 @@ def render(document: Document) -> str:
     lines += [f"* {name}: {_escape(value)}" for name, value in document.origin]
     for notice in document.notices:
         lines += ["", *_notice(notice)]
-    lines += ["", "## How to read", "", *(f"* **{term}** {meaning}" for term, meaning in READING)]
+    lines += [
+        "",
+        "## How to read",
+        "",
+        *(f"* **{term}** {meaning}" for term, meaning in dict(document.reading).items()),
+    ]
     for section in document.sections:
         lines += ["", *_section(section)]
     return "\n".join(lines) + "\n"

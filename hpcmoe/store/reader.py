@@ -16,6 +16,7 @@ from hpcmoe import catalog
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.store import schema
 from hpcmoe.store.committed import CommittedTraces, read_sessions
+from hpcmoe.store.factors import Factor, factors_of
 from hpcmoe.store.layout import stored_factors
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.repeats import expand
@@ -73,6 +74,11 @@ class Results:
         self._file.close()
         self._file = open_checked(self.path)
         self.runs = self._read_runs()
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The five factors of run keys and those of a study's variants, with the level of every run."""
+        return factors_of(self.runs, self.design)
 
     def counts(self) -> dict[str, int]:
         """Number of runs per status, every status present."""

@@ -323,6 +323,8 @@ _WORKLOAD = (
               "first; else the seed of a random order for each layer", minimum=0, maximum=U32),
     _workload("overlap_shared_ffn", "bool", False, "the FFN of a MoE layer runs beside dispatch, experts and "
               "combine"),
+    _workload("microbatches", "int", 1, "parts into which the tokens of a step are cut; they run one after "
+              "the other, and with PP in different stages at once", minimum=1, maximum=65536),
 )
 # fmt: on
 

@@ -282,9 +282,12 @@ def _check_serial_ranks(scenario: Scenario, ranks: np.ndarray) -> None:
         )
 
 
+_COUNTED = (NodeType.COMP, NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
+
+
 def _is_serial(graph: TraceGraph) -> bool:
     counts = np.diff(graph.parent_begin)
-    kinds = np.isin(graph.type, (NodeType.COMP, NodeType.COMM_COLL)) & ~graph.is_cpu_op
+    kinds = np.isin(graph.type, _COUNTED) & ~graph.is_cpu_op
     chained = counts[0] == 0 and np.all(counts[1:] == 1)
     return bool(chained and kinds.all() and np.array_equal(graph.parents, np.arange(len(graph) - 1)))
 

@@ -27,6 +27,7 @@ from hpcmoe.errors import InputError
 from hpcmoe.model import Model, load_model
 from hpcmoe.overrides import Overrides
 from hpcmoe.parameters import Value
+from hpcmoe.pipeline import rank_graphs
 from hpcmoe.placement import IN_ORDER, Placement, PlacementLike
 from hpcmoe.topology import Topology
 from hpcmoe.trace import TraceGraph
@@ -144,12 +145,22 @@ def scenario_from_key(
     mode = catalog.load("networks", key.network)
     delay = changes.external_delay_ns(parse_time_ns(mode["external_delay"]))
     placement = placing.parse(placement)
-    topo = placing.place(topology.build(key.topology, delay), key.tp * key.ep, placement, str(key))
+    topo = placing.place(topology.build(key.topology, delay), key.degrees.ranks, placement, str(key))
     model = model or load_model(key.model)
     tokens = catalog.study()["tokens"] if tokens is None else tokens
     options = changes.apply("workload", parameters.defaults("study", "workload"))
     workload = parameters.complete(options, "workload")
+    degrees = key.degrees
+    group = degrees.tp * degrees.ep
     built = build_workload(model, key.tp, key.ep, tokens, layers, workload, changes.routing())
+    traces = rank_graphs(
+        lambda size: build_workload(model, *degrees[:2], size, layers, workload, changes.routing()).graphs,
+        degrees,
+        tokens=tokens,
+        layers=built.layers,
+        hidden=model.hidden_size,
+        microbatches=int(workload["microbatches"]),
+    )
     scenario = Scenario(
         key=str(key),
         profile="study",
@@ -158,9 +169,9 @@ def scenario_from_key(
         ecn=changes.ecn(_study_ecn(topo), topo.switch_port_rates()),
         system=parameters.complete(changes.apply("system", parameters.defaults("study", "system")), "system"),
         implementations=_catalog_implementations(key.collective),
-        logical_dims=(key.tp, key.ep),
+        logical_dims=degrees[:2] if group == degrees.ranks else degrees,
         groups={},
-        traces=list(built.graphs),
+        traces=traces,
         cc_disabled_pairs=_same_server(topo),
         tokens=tokens,
         layers=layers,

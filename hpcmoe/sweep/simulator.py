@@ -84,8 +84,8 @@ def _shape(key: RunKey) -> tuple[int, int]:
     from hpcmoe.placement import check_fit
 
     hosts, links = _topology_shape(key.topology)
-    check_fit(hosts, key.tp * key.ep, str(key))
-    return key.tp * key.ep, 2 * links
+    check_fit(hosts, key.degrees.ranks, str(key))
+    return key.degrees.ranks, 2 * links
 
 
 @cache

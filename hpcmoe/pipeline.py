@@ -5,27 +5,66 @@ step on tokens of their own and share nothing but the network. Stages (PP) hold 
 each as possible, the leading ones one more where they do not divide. The tokens of a step are cut into
 microbatches in the same way. A rank is a serial chain: for one microbatch after the other it receives
 activations from its peer in the stage before, runs its layers, and sends on to its peer in the stage after;
-it goes on when the message is delivered. A message has tokens * hidden * 2 bytes / TP.
+it goes on when the message is delivered. A message has tokens * hidden * 2 bytes / TP. Barriers between
+layers are of the TP x EP ranks of one replica and stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
 from hpcmoe.design import Degrees
 from hpcmoe.errors import InputError
-from hpcmoe.trace import NodeType, TraceGraph, TraceNode
+from hpcmoe.model import Model
+from hpcmoe.parameters import Value
+from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
+from hpcmoe.workload import Workload, build_workload
 
 BYTES_PER_ELEMENT = 2
 _MOST_MESSAGE_BYTES = 2**31 - 1
+_GROUP_DIMS = 0b11  # of [TP, EP, DP, PP]
 _POINT_TO_POINT = (NodeType.COMM_SEND, NodeType.COMM_RECV)
 _COPIED = tuple(name for name in TraceNode.__slots__ if name not in ("name", "parents"))
 
 GroupGraphs = Callable[[int], Sequence[TraceGraph]]
 """Graphs of the TP x EP ranks of one group for a number of tokens, peers counted within the group."""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A graph per rank, which ranks may share, and what a user has to know about them."""
+
+    graphs: list[TraceGraph]
+    warnings: tuple[str, ...]
+
+
+def build_traces(
+    model: Model,
+    degrees: Degrees,
+    tokens: int,
+    moe_layers: int | None,
+    options: Mapping[str, Value],
+    routing: str | None = None,
+) -> Traces:
+    """The graphs of all ranks for one step of a model; the arguments are those of ``build_workload``."""
+
+    @cache
+    def group(size: int) -> Workload:
+        return build_workload(model, degrees.tp, degrees.ep, size, moe_layers, options, routing)
+
+    graphs = rank_graphs(
+        lambda size: group(size).graphs,
+        degrees,
+        tokens=tokens,
+        layers=model.layers_run(moe_layers),
+        hidden=model.hidden_size,
+        microbatches=int(options["microbatches"]),
+    )
+    return Traces(graphs, group(max(shares(tokens, int(options["microbatches"])))).warnings)
 
 
 def rank_graphs(
@@ -37,16 +76,10 @@ def rank_graphs(
     in elements. InputError for more stages than layers or more microbatches than tokens.
     """
     if degrees.pp == microbatches == 1:
-        return _replicas(group(tokens), degrees)
-    stages, sizes = _shares("layers", layers, "PP", degrees.pp), shares(tokens, microbatches)
-    if microbatches > tokens:
-        raise InputError(
-            "more microbatches than tokens",
-            field="microbatches",
-            value=microbatches,
-            allowed=f"1 to {tokens}",
-        )
-    by_size = {size: group(size) for size in set(sizes)}
+        return _replicas(_apart(group(tokens), degrees), degrees)
+    _check(degrees, tokens, layers, microbatches)
+    stages, sizes = shares(layers, degrees.pp), shares(tokens, microbatches)
+    by_size = {size: _apart(group(size), degrees) for size in set(sizes)}
     maker = _StageMaker(degrees, stages, sizes, by_size, hidden)
     return [maker.graph(rank) for rank in range(degrees.ranks)]
 
@@ -56,10 +89,32 @@ def shares(total: int, parts: int) -> list[int]:
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
-def _shares(what: str, total: int, field: str, parts: int) -> list[int]:
-    if parts > total:
-        raise InputError(f"more stages than {what}", field=field, value=parts, allowed=f"1 to {total}")
-    return shares(total, parts)
+def _check(degrees: Degrees, tokens: int, layers: int, microbatches: int) -> None:
+    if degrees.pp > layers:
+        raise InputError(
+            "more stages than layers", field="strategy: pp", value=degrees.pp, allowed=f"1 to {layers}"
+        )
+    if microbatches > tokens:
+        raise InputError(
+            "more microbatches than tokens",
+            field="microbatches",
+            value=microbatches,
+            allowed=f"1 to {tokens}",
+        )
+
+
+def _apart(graphs: Sequence[TraceGraph], degrees: Degrees) -> list[TraceGraph]:
+    """The graphs with barriers of one group where there are several groups."""
+    if degrees.dp == degrees.pp == 1:
+        return list(graphs)
+    known = {id(graph): _with_own_barriers(graph) for graph in graphs}
+    return [known[id(graph)] for graph in graphs]
+
+
+def _with_own_barriers(graph: TraceGraph) -> TraceGraph:
+    barriers = (graph.type == NodeType.COMM_COLL) & (graph.comm_type == CollectiveType.BARRIER)
+    dims = np.where(barriers, _GROUP_DIMS, graph.involved_dims).astype(graph.involved_dims.dtype)
+    return replace(graph, involved_dims=dims)
 
 
 def _replicas(graphs: Sequence[TraceGraph], degrees: Degrees) -> list[TraceGraph]:
@@ -114,7 +169,7 @@ class _StageMaker:
         degrees: Degrees,
         stages: Sequence[int],
         sizes: Sequence[int],
-        graphs: dict[int, Sequence[TraceGraph]],
+        graphs: Mapping[int, Sequence[TraceGraph]],
         hidden: int,
     ) -> None:
         self._degrees, self._sizes, self._graphs, self._hidden = degrees, sizes, graphs, hidden

@@ -22,19 +22,18 @@ from hpcmoe import catalog, chakra, parameters, scenario_checks, topology, upstr
 from hpcmoe import placement as placing
 from hpcmoe._version import __version__
 from hpcmoe.chakra_nodes import Needs
-from hpcmoe.design import RunKey
+from hpcmoe.design import Degrees, RunKey
 from hpcmoe.errors import InputError
 from hpcmoe.model import Model, load_model
 from hpcmoe.overrides import Overrides
 from hpcmoe.parameters import Value
-from hpcmoe.pipeline import rank_graphs
+from hpcmoe.pipeline import build_traces
 from hpcmoe.placement import IN_ORDER, Placement, PlacementLike
 from hpcmoe.topology import Topology
 from hpcmoe.trace import TraceGraph
 from hpcmoe.units import parse_rate_bps, parse_time_ns
 from hpcmoe.upstream.config import EcnThreshold, NetworkConfig
 from hpcmoe.upstream.json_files import COLLECTIVES, Implementation, parse_implementation
-from hpcmoe.workload import build_workload
 
 _MAX_INJECTION_SCALE = 10**6
 
@@ -150,17 +149,7 @@ def scenario_from_key(
     tokens = catalog.study()["tokens"] if tokens is None else tokens
     options = changes.apply("workload", parameters.defaults("study", "workload"))
     workload = parameters.complete(options, "workload")
-    degrees = key.degrees
-    group = degrees.tp * degrees.ep
-    built = build_workload(model, key.tp, key.ep, tokens, layers, workload, changes.routing())
-    traces = rank_graphs(
-        lambda size: build_workload(model, *degrees[:2], size, layers, workload, changes.routing()).graphs,
-        degrees,
-        tokens=tokens,
-        layers=built.layers,
-        hidden=model.hidden_size,
-        microbatches=int(workload["microbatches"]),
-    )
+    built = build_traces(model, key.degrees, tokens, layers, workload, changes.routing())
     scenario = Scenario(
         key=str(key),
         profile="study",
@@ -169,9 +158,9 @@ def scenario_from_key(
         ecn=changes.ecn(_study_ecn(topo), topo.switch_port_rates()),
         system=parameters.complete(changes.apply("system", parameters.defaults("study", "system")), "system"),
         implementations=_catalog_implementations(key.collective),
-        logical_dims=degrees[:2] if group == degrees.ranks else degrees,
+        logical_dims=_logical_dims(key.degrees),
         groups={},
-        traces=traces,
+        traces=built.graphs,
         cc_disabled_pairs=_same_server(topo),
         tokens=tokens,
         layers=layers,
@@ -180,6 +169,11 @@ def scenario_from_key(
         warnings=built.warnings,
     )
     return _checked(scenario)
+
+
+def _logical_dims(degrees: Degrees) -> tuple[int, ...]:
+    """[TP, EP], and [TP, EP, DP, PP] where there is more than one group."""
+    return degrees[:2] if degrees.dp == degrees.pp == 1 else tuple(degrees)
 
 
 def _study_network(network: str, changes: Overrides) -> dict[str, Value]:

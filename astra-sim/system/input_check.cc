@@ -234,7 +234,7 @@ void NodeCheck::check_collective() const {
   if (op == CollectiveType::broadcast) return;
   if (op == CollectiveType::barrier) {
     if (node_.group != 0)
-      refuse_field("pg_name", std::to_string(node_.group), "0: a barrier is of all ranks");
+      refuse_field("pg_name", std::to_string(node_.group), "0: a barrier names dimensions, not a group");
     return;
   }
   check_group_of_node();

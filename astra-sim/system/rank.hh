@@ -58,7 +58,9 @@ class Rank final : private NodeActions, private CollectiveClient {
   TimeNs now() const override { return events_.reported_now(); }
   void run_for(std::uint32_t node, TimeNs runtime_ns) override;
   void start_collective(std::uint32_t node) override;
-  void arrive_at_barrier(std::uint32_t node) override { environment_.barrier.arrive(rank(), node); }
+  void arrive_at_barrier(std::uint32_t node) override {
+    environment_.barrier.arrive(rank(), node, workload_.node(node).involved_dims);
+  }
   void post_send(std::uint32_t node) override;
   bool post_receive(std::uint32_t node) override;
   void access_remote_memory(std::uint32_t node) override;

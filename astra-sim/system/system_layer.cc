@@ -21,7 +21,7 @@ class SystemLayer::Impl final : private NodeSink, private RankObserver {
         layouts_(params_, static_cast<std::uint32_t>(traces.size())),
         timers_(network),
         clock_(timers_, layouts_.ranks()),
-        barrier_(timers_, layouts_.ranks()),
+        barrier_(timers_, params_.logical_dims, layouts_.ranks()),
         messenger_(network, *this, layouts_.ranks(), params_.rendezvous_protocol),
         memory_(params_, layouts_.ranks()) {
     check_traces(params_, layouts_, traces);

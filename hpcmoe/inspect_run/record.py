@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcmoe import parameters
 from hpcmoe.design import RunKey
 from hpcmoe.errors import InputError
 from hpcmoe.inspect_run import repeats as repeated
 from hpcmoe.model import load_model
+from hpcmoe.pipeline import build_traces
 from hpcmoe.routing import Routes
 from hpcmoe.store.reader import Results
 from hpcmoe.store.repeats import blocks
 from hpcmoe.store.result import RunTraces
 from hpcmoe.topology import Link, Topology
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph
-from hpcmoe.workload import build_workload
 
 ALGORITHMS = ("ring", "direct", "halving-doubling", "double binary tree")
 _NAMES = {
@@ -130,15 +131,16 @@ class RunRecord:
         """The nodes of a rank in order; InputError for runs without one chain for all ranks, and when this
         version would build other nodes."""
         key, config = RunKey.parse(self.key), self.config
-        if len(config["trace_sha256"]) > 1 or (config.get("workload") or {}).get("overlap_shared_ffn"):
+        options = {**parameters.defaults("study", "workload"), **(config.get("workload") or {})}
+        whole = not options["overlap_shared_ffn"] and options["microbatches"] == 1
+        if len(config["trace_sha256"]) > 1 or not whole:
             raise InputError(
-                "an inspection follows one serial chain that all ranks run, and this run has an uneven "
-                "expert load or an overlapped FFN",
+                "an inspection follows one serial chain that all ranks run, and this run has stages, "
+                "microbatches, an uneven expert load or an overlapped FFN",
                 field=self.key,
             )
-        graph = build_workload(
-            load_model(key.model), key.tp, key.ep, config["tokens"], config["layers"], config.get("workload")
-        ).graph
+        model = load_model(key.model)
+        graph = build_traces(model, key.degrees, config["tokens"], config["layers"], options).graphs[0]
         if [graph.digest()] != config["trace_sha256"]:
             raise InputError(
                 "this run was made from another workload than this version builds; inspect it with the "

@@ -123,7 +123,7 @@ TEST_CASE("collectives: missing implementation, unknown type, too large messages
 
 TEST_CASE("groups of nodes") {
   CHECK(refusal(ring(), in_group(collective(CollectiveType::barrier), 3)) ==
-        "rank 0, node 0: pg_name = 3; allowed: 0: a barrier is of all ranks");
+        "rank 0, node 0: pg_name = 3; allowed: 0: a barrier names dimensions, not a group");
   SystemParams params = make_params({4}, {"double_binary_tree"});
   params.groups = {{1, {0, 1}}, {2, {0}}, {3, {0, 1, 2, 3}}};
   const std::vector<RankTrace> in_pair(4, TraceBuilder().add(in_group(all_reduce(), 1)).trace());

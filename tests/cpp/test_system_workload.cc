@@ -111,6 +111,23 @@ TEST_CASE("at a barrier all wait for the last one, then go on in rank order") {
   CHECK(waited.wall_ns == waited.gpu_ns + waited.comm_ns);  // waiting counts as communication
 }
 
+TEST_CASE("a barrier over some dimensions is of the ranks that differ in them alone") {
+  TraceNode barrier = collective(CollectiveType::barrier, 0);
+  barrier.involved_dims = 0b01;
+  const auto trace = [&](std::uint64_t before_us) {
+    return TraceBuilder().add(compute_us(before_us)).add(barrier, {0}).add(compute_us(1), {1}).trace();
+  };
+  SystemParams params = make_params({2, 2}, {"ring", "ring"});
+  CHECK(run(params, {trace(3), trace(5), trace(9), trace(2)}).ends() ==
+        std::vector<TimeNs>{6000, 6000, 10000, 10000});
+  barrier.involved_dims = 0b10;
+  CHECK(run(params, {trace(3), trace(5), trace(9), trace(2)}).ends() ==
+        std::vector<TimeNs>{10000, 6000, 10000, 6000});
+  barrier.involved_dims = 0b11;
+  CHECK(run(params, {trace(3), trace(5), trace(9), trace(2)}).ends() ==
+        std::vector<TimeNs>{10000, 10000, 10000, 10000});
+}
+
 TEST_CASE("a rank that never comes to the barrier is why the others are stuck") {
   const Outcome outcome =
       run_pair(TraceBuilder().add(collective(CollectiveType::barrier, 0)), TraceBuilder().add(compute_us(1)));

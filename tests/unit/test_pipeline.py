@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hpcmoe.errors import InputError
 from hpcmoe.model import load_model
 from hpcmoe.pipeline import rank_graphs, shares
 from hpcmoe.scenario import scenario_from_key
-from hpcmoe.trace import NodeType, TraceGraph, TraceNode
+from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
 from hpcmoe.workload import build_workload
 
 FLASH = load_model("flash")
@@ -59,7 +60,13 @@ def test_without_outer_dimensions_all_ranks_share_the_graph() -> None:
 def test_replicas_run_the_same_and_talk_among_themselves() -> None:
     graphs = graphs_of("tp2ep4dp3")
     assert len(graphs) == 24
-    assert {graph.digest() for graph in graphs} == {graphs_of("tp2ep4")[0].digest()}
+    barriers = graphs[0].comm_type == CollectiveType.BARRIER
+    assert barriers.sum() == 4
+    assert set(graphs[0].involved_dims[barriers].tolist()) == {0b11}
+    alone = graphs_of("tp2ep4")[0]
+    assert {graph.digest() for graph in graphs} == {
+        replace(alone, involved_dims=graphs[0].involved_dims).digest()
+    }
 
     def uneven(size: int) -> list[TraceGraph]:
         return [
@@ -130,7 +137,7 @@ def test_branches_of_a_layer_stay_branches() -> None:
 @pytest.mark.parametrize(
     ("strategy", "options", "message"),
     [
-        ("tp2ep2pp8", {}, r"PP: more stages than layers \(got 8\); allowed: 1 to 5"),
+        ("tp2ep2pp8", {}, r"strategy: pp: more stages than layers \(got 8\); allowed: 1 to 5"),
         ("tp2ep2", {"microbatches": 65}, r"microbatches: more microbatches than tokens \(got 65\)"),
         ("tp1ep1pp2", {"tokens": 2**20}, r"microbatches: a message of \d+ bytes between stages; more microb"),
     ],

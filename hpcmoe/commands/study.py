@@ -38,6 +38,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def summary(path: Path, study: Any) -> dict[str, Any]:
     """Levels by factor, counts of runs, predicted cost and the first keys."""
+    from hpcmoe.sweep import cost
     from hpcmoe.sweep.plan import expected_s
 
     options = _options(path, study)
@@ -54,6 +55,7 @@ def summary(path: Path, study: Any) -> dict[str, Any]:
         "idle": _idle(study),
         "core_hours": sum(seconds) / 3600,
         "longest_s": max(seconds),
+        "fitted_to": cost.coefficients()["fitted_to"],
         "first_keys": [str(key) for key in study.keys[:SHOWN_KEYS]],
     }
 
@@ -92,7 +94,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     on_one_core = duration(found["core_hours"] * 3600)
     yield (
         f"predicted: {found['core_hours']:.2g} core-hours ({on_one_core} on one core), "
-        f"longest run {duration(found['longest_s'])}"
+        f"longest run {duration(found['longest_s'])} (cost model fitted to {found['fitted_to']})"
     )
     yield "first keys:"
     yield from (f"  {key}" for key in found["first_keys"])

@@ -53,6 +53,18 @@ class OwnStudy:
     def wall_ns(self, run: int) -> int:
         return int(self.runs.numbers["wall_ns"][run])
 
+    @cached_property
+    def replicas(self) -> np.ndarray:
+        """DP of every run: how many times its tokens a step computes."""
+        strategies = next(factor for factor in self.factors if factor.name == "strategy")
+        known = {name: _replicas(name) for name in strategies.held}
+        return np.array([known[name] for name in strategies.values], dtype=np.int64)
+
+    def ns_per_token(self, run: int) -> float:
+        """Wall time over the tokens that all replicas compute in it."""
+        tokens = int(self.runs.numbers["tokens"][run]) * int(self.replicas[run])
+        return self.wall_ns(run) / max(tokens, 1)
+
     def name(self, run: int, without: Sequence[str] = ()) -> str:
         """The levels of a run in the factors that vary, but for some; those of variants with their name."""
         shown = [
@@ -76,6 +88,10 @@ class OwnStudy:
             by_level = {factor.values[run]: run for run in runs}
             if factor.held[0] in by_level and level in by_level:
                 yield by_level[factor.held[0]], by_level[level]
+
+
+def _replicas(strategy: str) -> int:
+    return design.parse_degrees(strategy).dp if design.is_strategy(strategy) else 1
 
 
 def own_study(runs: RunTable) -> OwnStudy:

@@ -23,6 +23,7 @@ from hpcmoe.analysis.table import (
 from hpcmoe.analysis.tables_runs import failed_table, runs_table
 from hpcmoe.store.factors import Factor
 
+_MICROSECONDS = Quantity("microseconds", "us", 1, 3, "relative")
 _MILLISECONDS = Quantity("milliseconds", "ms", 1, 3, "relative")
 
 
@@ -30,7 +31,7 @@ def own_sections(study: OwnStudy) -> list[Section]:
     """Everything a report on such a study shows, in order."""
     return [
         Section(OVERVIEW, (levels_table(study), settings_table(study), failed_table(study.runs))),
-        Section(BEST, (best_table(study),)),
+        Section(BEST, tuple(best_tables(study))),
         Section(EFFECTS, tuple(effect_tables(study)), _EFFECTS_INTRO),
         Section(BARS, (), "Every finished run, compute time below communication time."),
         Section("All runs", (runs_table(study.runs),)),
@@ -105,14 +106,24 @@ def _assignments(settings: dict[str, object]) -> str:
 def effect_tables(study: OwnStudy) -> Iterator[Table]:
     """A table per factor that varies."""
     for factor in study.varying:
-        rows = tuple(tuple(_effect_row(study, factor, level)) for level in factor.held)
+        replicated = _replicated(study) and factor.name == "strategy"
+        rows = tuple(tuple(_effect_row(study, factor, level, replicated)) for level in factor.held)
+        per_token = [Column("per token, mean", RATIO)] * replicated
         yield Table(
             f"own-effect-{factor.name}",
             "",
             f"{factor.name}: wall time over that of {factor.held[0]}",
-            _EFFECT_COLUMNS,
+            (*_EFFECT_COLUMNS[:-1], *per_token, _EFFECT_COLUMNS[-1]),
             rows,
+            notes=(_PER_TOKEN,) * replicated,
         )
+
+
+def _replicated(study: OwnStudy) -> bool:
+    return len(set(study.replicas.tolist())) > 1
+
+
+_PER_TOKEN = "per token: wall time over the tokens of all replicas. Each replica (DP) has tokens of its own."
 
 
 _EFFECT_COLUMNS = (
@@ -126,19 +137,22 @@ _EFFECT_COLUMNS = (
 )
 
 
-def _effect_row(study: OwnStudy, factor: Factor, level: str) -> Iterator[Cell]:
-    pairs = list(study.pairs(factor, level))
+def _effect_row(study: OwnStudy, factor: Factor, level: str, per_token: bool) -> Iterator[Cell]:
+    pairs = [pair for pair in study.pairs(factor, level) if all(map(study.wall_ns, pair))]
     yield label(level)
     yield plain(INTEGER, len(pairs))
     walls, comms = (_ratios(study, name, pairs) for name in ("wall_ns", "comm_ns"))
     if not len(walls):
-        yield from (Cell(RATIO, present=0, expected=1, sample="pairs") for _ in range(4))
+        yield from (Cell(RATIO, present=0, expected=1, sample="pairs") for _ in range(4 + per_token))
         yield label("")
         return
     yield plain(RATIO, _geometric(walls))
     yield plain(RATIO, float(walls.min()))
     yield plain(RATIO, float(walls.max()))
     yield plain(RATIO, _geometric(comms)) if len(comms) else label("none")
+    if per_token:
+        shares = [study.replicas[first] / study.replicas[second] for first, second in pairs]
+        yield plain(RATIO, _geometric(walls * np.array(shares)))
     largest = pairs[int(np.argmax(walls))][1]
     yield label("" if level == factor.held[0] else study.name(largest, [factor.name]))
 
@@ -154,9 +168,40 @@ def _geometric(ratios: np.ndarray) -> float:
     return float(np.exp(np.log(ratios).mean()))
 
 
+def best_tables(study: OwnStudy) -> Iterator[Table]:
+    """The shortest step, and where replicas make a difference the least time per token."""
+    yield best_table(study)
+    if _replicated(study):
+        yield throughput_table(study)
+
+
+def _places(study: OwnStudy) -> tuple[Factor, ...]:
+    """Factors that are given, not chosen: the workload and the topology."""
+    return (*study.workloads, *(factor for factor in study.factors if factor.name == "topology"))
+
+
+def throughput_table(study: OwnStudy) -> Table:
+    """The run with the least time per token of each workload on each topology."""
+    fixed = _places(study)
+    names = [factor.name for factor in fixed]
+    rows = []
+    for levels, runs in study.grouped(fixed).items():
+        best = min(runs, key=study.ns_per_token)
+        cells = (plain(_MICROSECONDS, study.ns_per_token(best) / 1e3), plain(INTEGER, len(runs)))
+        rows.append((*map(label, levels), label(study.name(best, names)), *cells))
+    columns = (
+        *map(Column, names),
+        Column("least time per token"),
+        Column("per token", _MICROSECONDS),
+        Column("runs", INTEGER),
+    )
+    title = "Highest throughput of each workload and topology"
+    return Table("own-throughput", "", title, columns, tuple(rows), (_PER_TOKEN,))
+
+
 def best_table(study: OwnStudy) -> Table:
     """The fastest run of each workload on each topology."""
-    fixed = (*study.workloads, *(factor for factor in study.factors if factor.name == "topology"))
+    fixed = _places(study)
     names = [factor.name for factor in fixed]
     rows = [
         (*(label(level) for level in levels), *_best_cells(study, runs, names))

@@ -15,7 +15,7 @@ MOST_BARS = 80
 _NS_PER_MS = 1e6
 _BAR_IN, _HEAD_IN = 0.2, 0.75
 _IN_PER_CHARACTER = 0.075
-_REM_PER_IN = 6
+_REM_PER_IN = 5
 
 
 def stack_figures(study: OwnStudy) -> Iterator[Figure]:

@@ -195,3 +195,23 @@ def test_many_runs_are_split_by_topology_and_cut(monkeypatch: pytest.MonkeyPatch
         "Time of every run of flash on t6",
     )
     assert "Only the 5 fastest are drawn" in first.notes[0]
+
+
+def test_replicas_count_in_the_time_per_token() -> None:
+    found = rows()
+    for row in found:
+        if row["strategy"] == "tp8ep4":
+            row["strategy"] = "tp2ep4dp4"
+            row["key"] = row["key"].replace("tp8ep4", "tp2ep4dp4")
+    levels = {**LEVELS, "strategy": ["tp2ep16", "tp2ep4dp4"]}
+    study = own_study(analysis.from_rows(found, attrs(levels=levels)))
+    effect = table(study, "own-effect-strategy")
+    assert [column.name for column in effect.columns][5:] == [
+        "communication, mean",
+        "per token, mean",
+        "at the largest",
+    ]
+    assert values(effect.rows[1])[2:7] == pytest.approx([3, 3, 3, 3, 3 / 4])
+    best = [values(row) for row in table(study, "own-throughput").rows]
+    assert best[0] == ["flash", "64", "t1", "tp2ep4dp4 mode=b", pytest.approx(120 / 256), 8 // 2]
+    assert values(table(study, "own-best").rows[0])[3] == "tp2ep16 mode=b"

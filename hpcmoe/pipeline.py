@@ -19,12 +19,12 @@ import numpy as np
 
 from hpcmoe.design import Degrees
 from hpcmoe.errors import InputError
+from hpcmoe.layer_costs import BYTES_PER_ELEMENT
 from hpcmoe.model import Model
 from hpcmoe.parameters import Value
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
 from hpcmoe.workload import Workload, build_workload
 
-BYTES_PER_ELEMENT = 2
 _MOST_MESSAGE_BYTES = 2**31 - 1
 _GROUP_DIMS = 0b11  # of [TP, EP, DP, PP]
 _POINT_TO_POINT = (NodeType.COMM_SEND, NodeType.COMM_RECV)
@@ -82,6 +82,11 @@ def rank_graphs(
     by_size = {size: _apart(group(size), degrees) for size in set(sizes)}
     maker = _StageMaker(degrees, stages, sizes, by_size, hidden)
     return [maker.graph(rank) for rank in range(degrees.ranks)]
+
+
+def activation_bytes(tokens: int, hidden: int, tp: int) -> int:
+    """What a rank sends to the next stage: its TP share of the activations."""
+    return max(1, tokens * hidden * BYTES_PER_ELEMENT // tp)
 
 
 def shares(total: int, parts: int) -> list[int]:
@@ -203,7 +208,7 @@ class _StageMaker:
         return TraceGraph.from_nodes(chain.nodes), np.array(chain.passing, dtype=np.int64)
 
     def _message_bytes(self, tokens: int) -> int:
-        size = max(1, tokens * self._hidden * BYTES_PER_ELEMENT // self._degrees.tp)
+        size = activation_bytes(tokens, self._hidden, self._degrees.tp)
         if size > _MOST_MESSAGE_BYTES:
             raise InputError(
                 f"a message of {size} bytes between stages; more microbatches make it smaller",

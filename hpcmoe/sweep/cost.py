@@ -5,10 +5,10 @@
 `hops` counts packet-hops: payload bytes of all collectives over the packet payload, times the mean number
 of links between the ranks that talk, times two for the ACK that comes back. A ring or tree all-reduce of V
 bytes over TP ranks moves 2 (TP - 1) V bytes in all, an all-to-all (EP - 1) V per group of EP ranks with V the
-bytes of one rank. The factors correct for what the count leaves out: controllers, pauses, uneven paths, and
-layers that fast-forward adds instead of simulating. There is one factor per level of each term; a term is a
-factor of the design or several together. benchmarks/fit_cost.py fits them to the recorded seconds of a
-results file and writes cost.json.
+bytes of one rank. Replicas (DP) do all of it again, stages (PP) pass activations on. The factors correct for
+what the count leaves out: controllers, pauses, uneven paths, and layers that fast-forward adds instead of
+simulating. There is one factor per level of each term; a term is a factor of the design or several together.
+benchmarks/fit_cost.py fits them to the recorded seconds of a results file and writes cost.json.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from hpcmoe import placement, topology
 from hpcmoe.design import RunKey
 from hpcmoe.model import Model, load_model
+from hpcmoe.pipeline import activation_bytes
 from hpcmoe.workload import all_reduce_bytes, all_to_all_bytes
 
 PAYLOAD_BYTES = 1000
@@ -70,10 +71,14 @@ def packet_hops(key: RunKey, tokens: int, layers: int | None) -> float:
     reduces = model.all_reduces_per_layer * run
     reduce_bytes = all_reduce_bytes(model, tokens)
     exchange_bytes = all_to_all_bytes(model, tokens, key.ep)
-    apart = _links_between_ranks(key.topology, key.tp * key.ep)
-    reduced = reduces * key.ep * 2 * (key.tp - 1) * reduce_bytes * _links_apart(apart, key.tp, 1)
-    exchanged = 2 * moe * key.tp * (key.ep - 1) * exchange_bytes * _links_apart(apart, key.ep, key.tp)
-    return 2 * (reduced + exchanged) / PAYLOAD_BYTES
+    tp, ep, dp, pp = key.degrees
+    apart = _links_between_ranks(key.topology, key.degrees.ranks)
+    reduced = reduces * ep * dp * 2 * (tp - 1) * reduce_bytes * _links_apart(apart, tp, 1)
+    exchanged = 2 * moe * tp * dp * (ep - 1) * exchange_bytes * _links_apart(apart, ep, tp)
+    # Every stage but the last passes its activations on, from each of its ranks to one.
+    passed = (pp - 1) * tp * ep * dp * activation_bytes(tokens, model.hidden_size, tp)
+    staged = passed * _links_apart(apart, pp, tp * ep * dp)
+    return 2 * (reduced + exchanged + staged) / PAYLOAD_BYTES
 
 
 @cache

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from hpcmoe import design
+from hpcmoe import design, runner
 from hpcmoe.errors import HpcmoeError, InputError
+from hpcmoe.scenario import scenario_from_key
 from hpcmoe.store import open_results
 from hpcmoe.store.rows import RowFile
 from hpcmoe.sweep import comm, cost, scheduler, worker
@@ -383,3 +384,11 @@ def test_a_results_file_names_the_commit_and_flags_of_the_build() -> None:
         "git_sha": _version.__git_sha__,
         "build_flags": _version.__build_flags__,
     }
+
+
+@pytest.mark.parametrize("strategy", ["tp2ep16", "tp2ep4", "tp2ep8dp2", "tp2ep8pp2", "tp2ep4dp2pp2"])
+def test_the_cost_model_counts_the_packet_hops_of_any_strategy(strategy: str) -> None:
+    key = design.RunKey("flash", "t4", strategy, "ring_direct", "ib_cc0")
+    simulated = runner.run(scenario_from_key(key, tokens=256, layers=2), fast_forward=False)
+    # Sizes are rounded up to whole packets, which small all-to-alls notice most.
+    assert cost.packet_hops(key, 256, 2) == pytest.approx(simulated.packet_hops, rel=0.04)

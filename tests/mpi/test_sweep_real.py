@@ -21,8 +21,8 @@ SELECT = ("--select", "flash/*/tp2ep16/ring_direct/ib_cc0", "flash/t3/tp2ep16/*/
 SMALL = (*SELECT, "--tokens", "64", "--layers", "1")
 
 
-def sweep(ranks: int, path: Path) -> subprocess.CompletedProcess[str]:
-    line = tools.command(ranks, path, *SMALL, program=("-m", "hpcmoe.sweep"))
+def sweep(ranks: int, path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = tools.command(ranks, path, *(arguments or SMALL), program=("-m", "hpcmoe.sweep"))
     return subprocess.run(
         line, env=tools.environment(), capture_output=True, text=True, timeout=tools.TIMEOUT_S, check=False
     )
@@ -42,6 +42,28 @@ def test_same_bytes_for_any_number_of_ranks(ranks: int, reference: Path, tmp_pat
     done = sweep(ranks, path)
     assert done.returncode == 0, done.stderr
     assert tools.datasets(path) == tools.datasets(reference)
+
+
+STUDY = """\
+models: [flash]
+topologies: [t1]
+strategies: [tp2ep4dp2, tp2ep4pp2]
+collectives: [{name: own_rings, all_reduce: [ring, ring], all_to_all: [ring, ring]}]
+networks: [{name: shallow, base: roce_dcqcn, set: {buffer_bytes: 4e6}}]
+layers: 2
+variants: {tokens: [64, 32]}
+"""
+
+
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=NEEDS_MPI)])
+def test_what_a_study_file_defines_reaches_every_rank(ranks: int, tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY)
+    alone, shared = tmp_path / "alone.h5", tmp_path / "shared.h5"
+    for count, path in ((0, alone), (ranks, shared)):
+        done = sweep(count, path, "--study", str(study))
+        assert done.returncode == 0, done.stderr
+    assert tools.datasets(shared) == tools.datasets(alone)
 
 
 def test_continued_sweep_keeps_everything(reference: Path) -> None:

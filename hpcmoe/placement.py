@@ -105,7 +105,7 @@ def check_fit(hosts: int, ranks: int, name: str) -> None:
     """InputError when there are more ranks than hosts; ``name`` is what the message is about."""
     if hosts < ranks:
         raise InputError(
-            f"TP x EP = {ranks} ranks do not fit on the {hosts} GPUs of the topology",
+            f"TP x EP x DP x PP = {ranks} ranks do not fit on the {hosts} GPUs of the topology",
             field=name,
             value=ranks,
             allowed=f"degrees whose product is at most {hosts}, or a larger topology",

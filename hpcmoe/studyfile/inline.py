@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from hpcmoe import catalog, parameters
+from hpcmoe import catalog, parameters, topology_file
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.json_input import read_object
+from hpcmoe.model import model_from_config
 from hpcmoe.overrides import EXTERNAL_DELAY
 from hpcmoe.studyfile import settings
-from hpcmoe.studyfile.yaml_file import Place, YamlFile, read
+from hpcmoe.studyfile.yaml_file import Place, YamlFile
 from hpcmoe.upstream.json_files import COLLECTIVES, parse_implementation
 
-_T = TypeVar("_T")
 _MOST_DIMS = 4
 
 
@@ -62,7 +61,9 @@ def _fields(file: YamlFile, place: Place, entry: dict[str, Any], known: tuple[st
 def _model(file: YamlFile, place: Place, entry: dict[str, Any]) -> dict[str, Any]:
     """A Hugging Face config.json."""
     _fields(file, place, entry, ("name", "config"), 2)
-    config = read_object(_path(file, (*place, "config"), entry["config"]), "model")
+    path = _path(file, (*place, "config"), entry["config"])
+    model_from_config(path)  # says what is wrong with it
+    config = read_object(path, "model")
     return {
         "title": str(config.get("model_type", entry["name"])),
         "config": config,
@@ -71,9 +72,15 @@ def _model(file: YamlFile, place: Place, entry: dict[str, Any]) -> dict[str, Any
 
 
 def _topology(file: YamlFile, place: Place, entry: dict[str, Any]) -> dict[str, Any]:
-    """A topology file as the catalog has them."""
-    _fields(file, place, entry, ("name", "file"), 2)
-    return read(_path(file, (*place, "file"), entry["file"])).data
+    """A topology file, in the catalog's format or as a list of links."""
+    _fields(file, place, entry, ("name", "file", "gpus_per_server"), 2)
+    path = _path(file, (*place, "file"), entry["file"])
+    per_server = entry.get("gpus_per_server")
+    if per_server is not None:
+        per_server = settings.count(file, (*place, "gpus_per_server"), per_server)
+    made = topology_file.entry_of_file(path, per_server)
+    topology_file.parse(made, str(path))
+    return made
 
 
 def _path(file: YamlFile, place: Place, value: Any) -> Path:
@@ -142,13 +149,3 @@ def _network(file: YamlFile, place: Place, entry: dict[str, Any]) -> dict[str, A
 
 
 _MAKERS = {"models": _model, "topologies": _topology, "collectives": _collective, "networks": _network}
-
-
-def checked(file: YamlFile, kind: str, name: str, work: Callable[[], _T]) -> _T:
-    """``work`` on an entry; one that the study file defines and that is malformed is an InputError."""
-    try:
-        return work()
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AssertionError, AttributeError, ZeroDivisionError) as error:
-        raise file.error(f"{name} is no entry of the {kind}: {error!r}", (kind,), value=name) from None

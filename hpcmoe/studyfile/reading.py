@@ -161,7 +161,8 @@ class _Reader:
 
     def _check_levels(self, study: StudyDesign) -> None:
         """Every strategy has GPUs enough on every topology that it meets."""
-        gpus = {name: self._gpus(name) for name in study.levels["topology"]}
+        # The delay of external links has no part in how many GPUs there are.
+        gpus = {name: topology.build(name, external_delay_ns=1).hosts for name in study.levels["topology"]}
         for name, strategy in dict.fromkeys((key.topology, key.strategy) for key in study.keys):
             ranks = design.parse_degrees(strategy).ranks
             if ranks > gpus[name]:
@@ -171,12 +172,6 @@ class _Reader:
                     value=strategy,
                     allowed=f"up to {gpus[name]} ranks, or exclude: ['*/{name}/{strategy}/*']",
                 )
-
-    def _gpus(self, name: str) -> int:
-        # The delay of external links has no part in how many GPUs there are.
-        return inline.checked(
-            self._file, "topologies", name, lambda: topology.build(name, external_delay_ns=1).hosts
-        )
 
     def _check_models(self, study: StudyDesign) -> None:
         """Every model loads, and has the layers that its runs ask for."""

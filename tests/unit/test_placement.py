@@ -187,7 +187,9 @@ def test_sequences_have_indices_or_names(bad: list[object]) -> None:
 
 
 def test_more_ranks_than_gpus() -> None:
-    with pytest.raises(InputError, match="TP x EP = 64 ranks do not fit on the 32 GPUs of the topology"):
+    with pytest.raises(
+        InputError, match="TP x EP x DP x PP = 64 ranks do not fit on the 32 GPUs of the topology"
+    ):
         made("flash/t4/tp8ep8/ring_direct/ib_cc0")
 
 

@@ -12,7 +12,7 @@ import yaml
 from hpcmoe import catalog, design
 from hpcmoe.errors import InputError
 from hpcmoe.scenario import scenario_from_key
-from hpcmoe.studyfile import StudyDesign, from_json, read_study, write_example
+from hpcmoe.studyfile import RunSettings, StudyDesign, from_json, read_study, write_example
 from hpcmoe.studyfile.example import example
 
 BASE: dict[str, Any] = {
@@ -55,7 +55,7 @@ class TestRuns:
         fields = ("models", "topologies", "strategies", "collectives", "networks")
         study = study_of(tmp_path, **dict.fromkeys(fields, "all"), tokens=4096, layers=None)
         assert list(study.keys) == design.all_runs()
-        assert vars(study.of_run(study.keys[0])) == {"tokens": 4096, "layers": None, "overrides": {}}
+        assert study.of_run(study.keys[0]) == RunSettings(4096, None, {})
 
     def test_include_and_exclude(self, tmp_path: Path) -> None:
         study = study_of(tmp_path, include=["*/t6/*", "*/tp2ep16/*"], exclude=["*/t6/tp8ep4/*"])
@@ -96,6 +96,17 @@ class TestRuns:
         assert texts == ["ecn_enabled=true", "ecn_enabled=false"]
         texts = study_of(tmp_path, variants={"cc_mode": ["hpcc", 1]}).variant_texts
         assert texts == ["cc_mode=hpcc", "cc_mode=dcqcn"]
+
+    def test_placement_is_a_setting_and_a_variant(self, tmp_path: Path) -> None:
+        (tmp_path / "turned.txt").write_text("".join(f"{31 - rank}\n" for rank in range(32)))
+        study = study_of(tmp_path, variants={"placement": ["contiguous", "round_robin", "turned.txt"]})
+        assert study.variant_texts[1:] == ["placement=round_robin", "placement=turned.txt"]
+        again = from_json(json.loads(json.dumps(study.to_json())))
+        placed = [again.of_variant(text).placement for text in again.variant_texts]
+        assert [placement.to_json() for placement in placed[:2]] == ["contiguous", "round_robin"]
+        assert placed[2].hosts == tuple(range(31, -1, -1))
+        scenario = scenario_from_key(study.keys[2], **vars(study.of_run(study.keys[2])))
+        assert scenario.topology.node_names[:2] == ("gpu31", "gpu30")
 
     def test_survives_json(self, tmp_path: Path) -> None:
         path = tmp_path / "study.yaml"
@@ -157,6 +168,14 @@ class TestDefinitions:
         own, known = (scenario_from_key(study.keys[i], tokens=64, layers=1).topology for i in (2, 0))
         assert own == known
 
+    def test_a_broken_file_beside_the_study_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.yaml").write_text("servers: 2\nblok: {}\n")
+        with pytest.raises(InputError, match=r"mine.yaml: "):
+            study_of(tmp_path, topologies=[{"name": "mine", "file": "mine.yaml"}])
+        (tmp_path / "config.json").write_text('{"hidden_size": 8}')
+        with pytest.raises(InputError, match=r"config.json: no num_hidden_layers"):
+            study_of(tmp_path, models=[{"name": "small", "config": "config.json"}])
+
     def test_are_those_of_the_last_study_only(self, tmp_path: Path) -> None:
         mine = {"name": "mine", "all_reduce": ["ring", "ring"], "all_to_all": ["ring", "ring"]}
         study_of(tmp_path, collectives=[mine])
@@ -189,6 +208,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"set": {"u_targte": 1}}, r"line 16: set.u_targte: unknown parameter; allowed: u_target, "),
     ({"set": {"u_target": 7}}, r"line 16: set.u_target: bad value \(got 7\); allowed: numbers from 0 to 1"),
     ({"set": ["u_target"]}, r"line 15: set: not a mapping"),
+    ({"placement": "rond_robin"}, r"placement: no such placement, .*allowed: round_robin, contiguous"),
+    ({"placement": [0, 1]}, r"placement: not a placement"),
+    ({"variants": {"placement": ["a/b.txt"]}}, r"variants.placement: .*a/b.txt"),
     ({"title": 5}, r"line 15: title: not a text \(got 5\)"),
     ({"variants": {"u_target": []}}, r"variants.u_target: not a list with at least one level"),
     ({"variants": {"u_target": [0.9, "0.90"]}}, r"variants.u_target: given twice \(got '0.9'\)"),
@@ -218,10 +240,6 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         r"all_reduce: not a list with an algorithm per logical dimension .*2 to 4 of them",
     ),
     ({"models": [{"name": "x", "config": "none.json"}]}, r"models.config: no such file"),
-    (
-        {"topologies": [{"name": "x", "file": "study.yaml"}]},
-        r"topologies: x is no entry of the topologies",
-    ),
 ]  # fmt: skip
 
 

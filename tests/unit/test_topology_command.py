@@ -149,7 +149,7 @@ def test_a_sweep_over_clusters_of_ones_own(folder: Path, capsys: pytest.CaptureF
 def test_a_sweep_refuses_what_does_not_fit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     select = ["--select", "flash/t4/tp2ep4/ring_direct/ib_cc0", "flash/t4/tp8ep8/ring_direct/ib_cc0"]
     assert sweep(["own.h5", "--quiet", *select]) == 2
-    assert "TP x EP = 64 ranks do not fit on the 32 GPUs" in capsys.readouterr().err
+    assert "TP x EP x DP x PP = 64 ranks do not fit on the 32 GPUs" in capsys.readouterr().err
     assert not (folder / "own.h5").exists()
     (folder / "ranks.txt").write_text("0\n1\n")
     assert sweep(["own.h5", "--quiet", "--placement", "ranks.txt", *select[:2]]) == 2

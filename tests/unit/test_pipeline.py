@@ -167,3 +167,17 @@ def test_the_stage_after_waits_for_the_stage_before() -> None:
     delivered = 64 * HIDDEN * 2 // 2 * 8 / 400e9 * 1e9
     assert result.wall_ns >= 4 * one_layer.wall_ns + 3 * delivered
     assert result.ranks["gpu_ns"].tolist() == [one_layer.gpu_ns] * 32
+
+
+def test_replicas_that_share_nics_slow_each_other_down() -> None:
+    """On t4 four GPUs share a NIC: each replica gets two of them, alone and together with the other."""
+    first = [4 * nic + gpu for nic in range(8) for gpu in (0, 1)]
+    second = [host + 2 for host in first]
+    one = scenario_from_key("flash/t4/tp2ep8/ring_direct/ib_cc0", tokens=256, layers=1, placement=first)
+    two = scenario_from_key(
+        "flash/t4/tp2ep8dp2/ring_direct/ib_cc0", tokens=256, layers=1, placement=[*first, *second]
+    )
+    alone, together = runner.run(one), runner.run(two)
+    assert together.gpu_ns == alone.gpu_ns
+    assert together.comm_ns > 1.3 * alone.comm_ns
+    assert together.ranks["bytes_sent"].sum() == 2 * alone.ranks["bytes_sent"].sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import shlex
 import sys
 from pathlib import Path
@@ -52,16 +53,18 @@ def status(arguments: argparse.Namespace) -> int:
 
 def _files(path: Path) -> list[Path]:
     """The results file, or those of an array over models."""
-    from hpcmoe.design import MODELS
-
-    candidates = [path, *(path.with_name(f"{path.stem}-{model}{path.suffix}") for model in MODELS)]
-    return [candidate for candidate in candidates if candidate.is_file()]
+    if path.is_file():
+        return [path]
+    return sorted(path.parent.glob(f"{glob.escape(path.stem)}-*{glob.escape(path.suffix)}"))
 
 
 def _job(arguments: argparse.Namespace) -> Any:
+    from hpcmoe.design import MODELS
+    from hpcmoe.studyfile import read_study
     from hpcmoe.sweep import slurm
 
     study = ["--study", arguments.study] if arguments.study else []
+    models = read_study(arguments.study).levels["model"] if arguments.study else MODELS
     options = dict(_option(text) for text in arguments.option)
     return slurm.Job(
         kind=arguments.kind,
@@ -76,6 +79,7 @@ def _job(arguments: argparse.Namespace) -> Any:
         python=arguments.python,
         warning_s=arguments.warning,
         restarts=arguments.restarts,
+        models=models,
     )
 
 

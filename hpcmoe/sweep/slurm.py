@@ -27,7 +27,8 @@ MPI_CHOICES = ("pmi2", "pmix", "none")
 @dataclass(frozen=True)
 class Job:
     """A sweep as a batch job. `arguments` are those of `python -m hpcmoe.sweep` after the file; `setup`
-    are shell lines before it (modules, environments); `options` are further sbatch options."""
+    are shell lines before it (modules, environments); `options` are further sbatch options; `models` are
+    those of an array."""
 
     kind: str = "requeue"
     file: str = "study.h5"
@@ -41,6 +42,7 @@ class Job:
     python: str = "python"
     warning_s: int = 120
     restarts: int = 20
+    models: Sequence[str] = MODELS
 
 
 def render(job: Job) -> str:
@@ -56,7 +58,7 @@ def render(job: Job) -> str:
     if job.mpi == "pmix":
         lines.append("export OMPI_MCA_mpi_yield_when_idle=1")
     if job.kind == "array":
-        lines += [f"models=({' '.join(MODELS)})", "model=${models[$SLURM_ARRAY_TASK_ID]}"]
+        lines += [f"models=({' '.join(job.models)})", "model=${models[$SLURM_ARRAY_TASK_ID]}"]
     lines += ["", *_body(job)]
     return "\n".join(lines) + "\n"
 
@@ -89,7 +91,7 @@ def _directives(job: Job) -> list[str]:
     if job.kind != "plain":
         options |= {"signal": f"B:USR1@{job.warning_s}", "open-mode": "append", "requeue": ""}
     if job.kind == "array":
-        options["array"] = f"0-{len(MODELS) - 1}"
+        options["array"] = f"0-{len(job.models) - 1}"
     options |= job.options
     return [f"#SBATCH --{name}" + (f"={value}" if value else "") for name, value in options.items()]
 

@@ -116,6 +116,16 @@ class TestBefore:
             )[1]
         )
 
+    def test_an_array_of_jobs_is_over_the_studys_models(
+        self, study: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        study.write_text(TEXT.replace("[flash]", "[pro, flash]"))
+        arguments = ("render", "own.h5", "--study", study, "--mpi", "pmi2", "--kind", "array")
+        code, text = shown(capsys, "slurm", *arguments)
+        assert code == 0
+        assert "models=(pro flash)" in text
+        assert "#SBATCH --array=0-1" in text
+
     @pytest.mark.parametrize("option", [("--tokens", "64"), ("--layers", "2"), ("--set", "u_target=0.8")])
     def test_options_that_the_file_says_are_refused(
         self, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]

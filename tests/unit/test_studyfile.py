@@ -287,3 +287,13 @@ def test_the_example_explains_every_field() -> None:
     from hpcmoe.studyfile.reading import FIELDS
 
     assert [name for name in FIELDS if name not in example()] == []
+
+
+def test_the_study_of_the_documentation_is_one(tmp_path: Path, checkout: Path) -> None:
+    page = (checkout / "docs" / "your-study.md").read_text(encoding="utf-8")
+    whole, variants = (block.split("```")[0] for block in page.split("```yaml\n")[1:])
+    path = tmp_path / "study.yaml"
+    path.write_text(whole)
+    assert len(read_study(path).keys) == 2 * 3 * 4 * 3  # t6 has one network mode
+    path.write_text(whole[: whole.index("variants:")] + "batch: 1\n" + variants)
+    assert read_study(path).variant_texts[0] == "u_target=0.9,marking=early"

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcmoe import catalog, design, topology
 from hpcmoe.errors import InputError, closest_first
-from hpcmoe.model import load_model
+from hpcmoe.model import Model, load_model
 from hpcmoe.placement import CONTIGUOUS
 from hpcmoe.studyfile import inline, settings
 from hpcmoe.studyfile.definition import COUNTS, StudyDesign, matches
@@ -174,14 +174,32 @@ class _Reader:
                 )
 
     def _check_models(self, study: StudyDesign) -> None:
-        """Every model loads, and has the layers that its runs ask for."""
+        """Every model loads, has the layers that its runs ask for, and can be divided as they do."""
         models = {name: load_model(name) for name in study.levels["model"]}
-        for name, variant in dict.fromkeys((key.model, key.variant) for key in study.keys):
+        for name, strategy, variant in dict.fromkeys((k.model, k.strategy, k.variant) for k in study.keys):
             layers = study.of_variant(variant).layers
-            if layers is not None and layers > models[name].moe_layers:
-                raise self._file.error(
-                    f"{name} has {models[name].moe_layers} MoE layers",
-                    settings.place_of(study, "layers"),
-                    value=layers,
-                    allowed=f"1 to {models[name].moe_layers}",
-                )
+            self._check_layers(study, models[name], layers)
+            self._check_division(models[name], strategy, models[name].layers_run(layers))
+
+    def _check_layers(self, study: StudyDesign, model: Model, layers: int | None) -> None:
+        if layers is not None and layers > model.counted_layers:
+            kind = "MoE layers" if model.has_experts else "layers"
+            raise self._file.error(
+                f"{model.name} has {model.counted_layers} {kind}",
+                settings.place_of(study, "layers"),
+                value=layers,
+                allowed=f"1 to {model.counted_layers}",
+            )
+
+    def _check_division(self, model: Model, strategy: str, layers: int) -> None:
+        degrees = design.parse_degrees(strategy)
+        wrong = ""
+        if degrees.pp > layers:
+            wrong = f"{strategy} has {degrees.pp} stages and {model.name} runs {layers} layers"
+        if model.has_experts and degrees.ep > model.routed_experts:
+            wrong = (
+                f"{strategy} has {degrees.ep} EP ranks and {model.name} has {model.routed_experts} experts"
+            )
+        if wrong:
+            hint = f"fewer, or exclude: ['{model.name}/*/{strategy}/*']"
+            raise self._file.error(wrong, ("strategies",), value=strategy, allowed=hint)

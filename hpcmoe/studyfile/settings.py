@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcmoe import design, parameters
 from hpcmoe.errors import InputError, closest_first
-from hpcmoe.overrides import ECN, EXTERNAL_DELAY, Overrides
+from hpcmoe.overrides import ECN, EXTERNAL_DELAY, ROUTING, Overrides
 from hpcmoe.placement import NAMES, parse
 from hpcmoe.studyfile.definition import COUNTS, PLACEMENT, Level, Setting, StudyDesign
 from hpcmoe.studyfile.yaml_file import Place, YamlFile
@@ -17,6 +17,7 @@ from hpcmoe.studyfile.yaml_file import Place, YamlFile
 LEVEL_RULE = "letters, digits and _ . + -"
 _LEVEL = re.compile(r"[A-Za-z0-9_.+-]+")
 _VARIANT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NO_SCALARS = (ECN, EXTERNAL_DELAY, ROUTING)
 _LARGEST = 2**31 - 1
 _OFFERED = 8
 
@@ -64,16 +65,26 @@ def parameter_text(file: YamlFile, place: Place, name: str, value: Any) -> str:
     if isinstance(value, list | dict) or value is None:
         raise file.error("not a value", place, value=value)
     try:
+        if name == ROUTING:
+            return _file_beside(file, place, value)
         if name in (ECN, EXTERNAL_DELAY):
             changes = Overrides({name: str(value)})
             changes.ecn([])
             changes.external_delay_ns(0)
             return str(value)
-        parameter = parameters.find(name, extra=(ECN, EXTERNAL_DELAY))
+        parameter = parameters.find(name, extra=_NO_SCALARS)
         typed = parameter.parse(value) if isinstance(value, str) else parameter.check(value)
     except InputError as error:
         raise file.error(error.message, place, value=error.value, allowed=error.allowed) from None
     return parameter.text(typed)
+
+
+def _file_beside(file: YamlFile, place: Place, value: Any) -> str:
+    """The whole path of a file that is named relative to the study file."""
+    path = file.path.parent / Path(str(value)).expanduser()
+    if not path.is_file():
+        raise file.error("no such file", place, value=str(path))
+    return str(path.absolute())
 
 
 def variants(file: YamlFile, base: Mapping[str, Setting]) -> dict[str, tuple[Level, ...]]:
@@ -99,7 +110,7 @@ def variants(file: YamlFile, base: Mapping[str, Setting]) -> dict[str, tuple[Lev
 def _level(file: YamlFile, place: Place, name: str, given: Any) -> Level:
     if not isinstance(given, dict):
         setting = _setting(file, place, name, given)
-        shown = str(given if name == PLACEMENT else setting)
+        shown = str(given if name in (PLACEMENT, ROUTING) else setting)
         _check_text(file, place, shown)
         return Level(shown, {name: setting})
     text = given.get("name")
@@ -117,7 +128,7 @@ def _setting(file: YamlFile, place: Place, name: str, value: Any) -> Setting:
         return count(file, place, value)
     if name == PLACEMENT:
         return placement_of(file, place, value)
-    known = (*COUNTS, PLACEMENT, *parameters.PARAMETERS, ECN, EXTERNAL_DELAY)
+    known = (*COUNTS, PLACEMENT, *parameters.PARAMETERS, *_NO_SCALARS)
     if name not in known:
         raise file.error(
             "unknown parameter", place, value=name, allowed=closest_first(name, known)[:_OFFERED]

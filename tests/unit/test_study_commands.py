@@ -221,4 +221,4 @@ def test_the_real_thing(study: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "strategy" in text
     code, text = shown(capsys, "inspect", path, KEY.replace("tp2ep4", "tp2ep2pp2"))
     assert code == 2
-    assert "ranks of this run have traces of their own" in text
+    assert "an inspection follows one serial chain that all ranks run" in text

@@ -108,6 +108,12 @@ class TestRuns:
         scenario = scenario_from_key(study.keys[2], **vars(study.of_run(study.keys[2])))
         assert scenario.topology.node_names[:2] == ("gpu31", "gpu30")
 
+    def test_a_routing_histogram_lies_beside_the_study(self, tmp_path: Path) -> None:
+        (tmp_path / "even.csv").write_text("x")
+        study = study_of(tmp_path, variants={"routing": ["even.csv"]})
+        assert study.variant_texts == ["routing=even.csv"]
+        assert study.of_variant("routing=even.csv").overrides == {"routing": str(tmp_path / "even.csv")}
+
     def test_survives_json(self, tmp_path: Path) -> None:
         path = tmp_path / "study.yaml"
         write_example(path)
@@ -208,6 +214,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"set": {"u_targte": 1}}, r"line 16: set.u_targte: unknown parameter; allowed: u_target, "),
     ({"set": {"u_target": 7}}, r"line 16: set.u_target: bad value \(got 7\); allowed: numbers from 0 to 1"),
     ({"set": ["u_target"]}, r"line 15: set: not a mapping"),
+    ({"strategies": ["tp2ep2pp2"]}, r"strategies: tp2ep2pp2 has 2 stages and flash runs 1 layers .*exclude: "),
+    ({"set": {"routing": "none.csv"}}, r"set.routing: no such file"),
     ({"placement": "rond_robin"}, r"placement: no such placement, .*allowed: round_robin, contiguous"),
     ({"placement": [0, 1]}, r"placement: not a placement"),
     ({"variants": {"placement": ["a/b.txt"]}}, r"variants.placement: .*a/b.txt"),

@@ -139,7 +139,7 @@ def _distinct(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _own_part(own: analysis.OwnStudy, *, with_figures: bool) -> _Part:
-    sections = analysis.own_sections(own)
+    sections = analysis.own_sections(own, catalog_facts(own.factors[0].held))
     drawn = _collection().draw_own_figures(own) if with_figures else ()
     sections = [section for section in _with_figures(sections, drawn) if section.items]
     return _Part(own.title or "Report on a study", analysis.own_notices(own), sections, OWN_READING)

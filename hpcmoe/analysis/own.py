@@ -16,6 +16,9 @@ from hpcmoe.analysis.study import STUDY_TOKENS
 from hpcmoe.store.factors import Factor, factors_of
 from hpcmoe.studyfile.definition import COUNTS
 
+_COMPUTED = (*COUNTS, "phase", "context_tokens", "expert_skew", "routing")
+"""Settings that are part of the question; the others are ways to answer it."""
+
 
 @dataclass(frozen=True)
 class OwnStudy:
@@ -36,12 +39,12 @@ class OwnStudy:
 
     @property
     def workloads(self) -> tuple[Factor, ...]:
-        """Factors that say what is computed: the model, and variants that set a count such as tokens."""
+        """Factors that say what is computed: the model, and variants that set tokens, phase or the like."""
         variants = (self.made.get("study") or {}).get("variants", {})
         counted = [
             name
             for name, levels in variants.items()
-            if any(setting in COUNTS for level in levels for setting in level["settings"])
+            if any(setting in _COMPUTED for level in levels for setting in level["settings"])
         ]
         return tuple(factor for factor in self.factors if factor.name in ("model", *counted))
 

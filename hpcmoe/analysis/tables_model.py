@@ -169,6 +169,11 @@ ARCHITECTURE: tuple[tuple[str, Quantity, str, str], ...] = (
 """Column, quantity, field of :class:`ModelFacts`, published name."""
 
 
+ARCHITECTURE_NOTE = (
+    "TP proxy = h x layers; EP proxy = h x top-k x MoE layers. h is the width that is communicated."
+)
+
+
 def architecture_table(facts: Mapping[str, ModelFacts], published: Published) -> Table:
     """Table 4-9, from the model catalog; needs no runs.  The catalog holds no parameter counts."""
     compared = (Column(name, quantity, compared=True) for name, quantity, *_ in ARCHITECTURE)
@@ -179,10 +184,7 @@ def architecture_table(facts: Mapping[str, ModelFacts], published: Published) ->
         for model in facts
         if model not in design.MODELS
     ]
-    notes = (
-        "TP proxy = h x layers; EP proxy = h x top-k x MoE layers. h is the width that is communicated.",
-    )
-    return numbered("4-9", "Architectures and communication proxies", columns, rows, notes)
+    return numbered("4-9", "Architectures and communication proxies", columns, rows, (ARCHITECTURE_NOTE,))
 
 
 def _own_row(facts: ModelFacts) -> list[Cell]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from hpcmoe.analysis.facts import ModelFacts
 from hpcmoe.analysis.own import OwnStudy
 from hpcmoe.analysis.table import (
     FRACTION,
@@ -20,6 +21,7 @@ from hpcmoe.analysis.table import (
     label,
     plain,
 )
+from hpcmoe.analysis.tables_model import ARCHITECTURE, ARCHITECTURE_NOTE
 from hpcmoe.analysis.tables_runs import failed_table, runs_table
 from hpcmoe.store.factors import Factor
 
@@ -27,10 +29,11 @@ _MICROSECONDS = Quantity("microseconds", "us", 1, 3, "relative")
 _MILLISECONDS = Quantity("milliseconds", "ms", 1, 3, "relative")
 
 
-def own_sections(study: OwnStudy) -> list[Section]:
+def own_sections(study: OwnStudy, facts: Mapping[str, ModelFacts]) -> list[Section]:
     """Everything a report on such a study shows, in order."""
+    overview = (levels_table(study), settings_table(study), models_table(study, facts))
     return [
-        Section(OVERVIEW, (levels_table(study), settings_table(study), failed_table(study.runs))),
+        Section(OVERVIEW, (*overview, failed_table(study.runs))),
         Section(BEST, tuple(best_tables(study))),
         Section(EFFECTS, tuple(effect_tables(study)), _EFFECTS_INTRO),
         Section(BARS, (), "Every finished run, compute time below communication time."),
@@ -97,6 +100,18 @@ def settings_table(study: OwnStudy) -> Table:
     rows += [(label(name), label("  ".join(made[name]))) for name in ("include", "exclude") if made.get(name)]
     columns = (Column("setting"), Column("value"))
     return Table("own-settings", "", "Settings of all runs", columns, tuple(rows))
+
+
+def models_table(study: OwnStudy, facts: Mapping[str, ModelFacts]) -> Table:
+    """Architectures of the models that the catalog has."""
+    models = [facts[name] for name in study.factors[0].held if name in facts]
+    rows = [
+        (label(model.name), *(plain(quantity, getattr(model, name)) for _, quantity, name, _ in ARCHITECTURE))
+        for model in models
+    ]
+    columns = (Column("model"), *(Column(name, quantity) for name, quantity, *_ in ARCHITECTURE))
+    notes = (ARCHITECTURE_NOTE,)
+    return Table("own-models", "", "Architectures and communication proxies", columns, tuple(rows), notes)
 
 
 def _assignments(settings: dict[str, object]) -> str:

@@ -68,7 +68,7 @@ def study_of(found: list[dict[str, Any]]) -> OwnStudy:
 
 
 def table(study: OwnStudy, slug: str) -> Table:
-    tables = [item for section in analysis.own_sections(study) for item in section.items]
+    tables = [item for section in analysis.own_sections(study, {}) for item in section.items]
     return next(item for item in tables if isinstance(item, Table) and item.slug == slug)
 
 

@@ -180,12 +180,24 @@ PAGES: dict[str, Page] = {
         ),
         _STALL,
     ),
+    "study init": Page(
+        "Writes a study file to start from: a commented example that runs as it stands in about a minute. "
+        "A file that exists is left alone.",
+        ("hpcmoe study init", "hpcmoe study init mine.yaml"),
+    ),
+    "study check": Page(
+        "Reads a study file and builds runs that together have every level of every factor; prints levels, "
+        "settings, the number of runs, predicted core-hours and the first keys. What is wrong is one line "
+        "with the line of the file. Nothing is run.",
+        ("hpcmoe study check study.yaml", "hpcmoe study check study.yaml --json -"),
+    ),
     "plan": Page(
         "Predicts CPU time, memory and the useful number of ranks of a sweep from measured costs; "
         "nothing is run. With a results file only what it lacks is counted.",
         (
             "hpcmoe plan --select 'flash/*' --layers 1",
             "hpcmoe plan study.h5 --ranks 32 128",
+            "hpcmoe plan --study study.yaml",
         ),
     ),
     "status": Page(

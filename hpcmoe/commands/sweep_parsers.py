@@ -49,7 +49,7 @@ def _add_study(actions: argparse._SubParsersAction, command: Command) -> None:
     parser = command(actions, "init", "study:init", "write a commented example of a study file")
     parser.add_argument("file", metavar="FILE", nargs="?", default="study.yaml", help="default: %(default)s")
     parser = command(actions, "check", "study:check", "check a study file and say what it comes to")
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", metavar="FILE", help="the study file")
     _add_json(parser)
 
 

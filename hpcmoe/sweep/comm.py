@@ -69,6 +69,11 @@ class SerialComm:
         """Nothing to take down: the caller returns its exit code."""
 
 
+FORWARDING_S = 1.0
+"""MPICH's mpiexec drops what a rank has just written when it meets that rank's MPI_Abort at the same look
+(5 of 100 messages on two cores, none once there was any pause between the two)."""
+
+
 class MpiComm:
     """The world communicator of mpi4py."""
 
@@ -100,8 +105,10 @@ class MpiComm:
         return sender, self._world.recv(source=sender, tag=tag)
 
     def abort(self, code: int) -> None:
-        """End all ranks now."""
+        """End all ranks, once what was said had time to get through."""
+        sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(FORWARDING_S)
         self._world.Abort(code)
 
 

@@ -76,7 +76,10 @@ class Cluster:
         ]
         pids.append(self._pid(self.folder / "munge" / "munged.pid"))
         for pid in filter(None, pids):
-            _end(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in filter(None, pids):
+            _wait_or_kill(pid)
 
     def run(self, *arguments: str | Path, check: bool = True, timeout_s: float = 60.0) -> str:
         """Output of a Slurm command."""
@@ -210,10 +213,9 @@ def _interrupt(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGTERM)
 
 
-def _end(pid: int) -> None:
-    """End a server and wait until it is gone."""
+def _wait_or_kill(pid: int) -> None:
+    """Wait until a server that was asked to end is gone."""
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
         for _ in range(100):
             time.sleep(0.1)
             os.kill(pid, 0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpcmoe import manual
+from hpcmoe.command_line import Parser
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
@@ -39,7 +40,7 @@ class Options:
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser, also for programs that embed a sweep."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         allow_abbrev=False,
         prog="python -m hpcmoe.sweep",
     )

@@ -7,22 +7,15 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from hpcmoe import manual, start_up
 from hpcmoe._version import __version__
+from hpcmoe.command_line import Parser
 from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers, trace_parsers
 from hpcmoe.errors import HpcmoeError, InputError
 
 # Subcommands whose arguments another package parses, with the module of its main(argv).
 _FORWARDED = {"sweep": "hpcmoe.sweep", "__complete": "hpcmoe.completion"}
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors look like every other error of the program."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(InputError.exit_code, f"hpcmoe: error: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,9 +59,9 @@ def _lazy(command: str) -> Callable[[argparse.Namespace], int]:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands; ``command`` in the result is 'module:function'."""
-    parser = _Parser(prog="hpcmoe", description="Packet-level simulation of mixture-of-experts traffic.")
+    parser = Parser(prog="hpcmoe", description="Packet-level simulation of mixture-of-experts traffic.")
     parser.add_argument("--version", action="version", version=f"hpcmoe {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for add in (_add_run, _add_list, _add_trace, _add_export, _add_simulate, _add_flows, _add_report,
                 _add_inspect, _add_compare, _add_crosscheck,
                 _add_parameters):  # fmt: skip

@@ -8,7 +8,9 @@ our own, which covers all that this node wrote.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -71,9 +73,18 @@ class ParallelRowFile(RowWriter):
 
 def open_shared(path: str | os.PathLike[str], comm: Any) -> AbstractContextManager[h5py.File]:
     """An existing file for writing: on every rank of `comm`, or by this process alone when that is None."""
-    if comm is None:
-        return guarded_file(path, "r+")
-    return h5py.File(path, "r+", driver="mpio", comm=comm)
+    return guarded_file(path, "r+") if comm is None else _opened_by_all(path, comm)
+
+
+@contextlib.contextmanager
+def _opened_by_all(path: str | os.PathLike[str], comm: Any) -> Iterator[h5py.File]:
+    file = h5py.File(path, "r+", driver="mpio", comm=comm)
+    try:
+        yield file
+    except BaseException:
+        _ABANDONED.append(file)  # to close it here would wait for ranks that are inside another call
+        raise
+    file.close()
 
 
 def write_rows(dataset: h5py.Dataset, start: int, rows: np.ndarray, comm: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 from hpcmoe.errors import HpcmoeError
 
 SAFE = "finished runs are safe; make room or give access, then start the same command again"
+
+
+NO_ROOM_BYTES = 1 << 16
 
 
 class StorageError(HpcmoeError):
@@ -24,11 +28,14 @@ def storing(path: Path, advice: str = SAFE) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{path}: cannot write: {reason(error)}; {advice}") from error
+        raise StorageError(f"{path}: cannot write: {reason(error, path)}; {advice}") from error
 
 
-def reason(error: OSError) -> str:
-    """What the system says, also when HDF5 wraps it in a text of its own."""
+def reason(error: OSError, path: Path | None = None) -> str:
+    """What the system says, also when HDF5 wraps it in a text of its own.
+
+    HDF5 on MPI keeps to itself what the system said: then it is looked for at `path`, which was written.
+    """
     if error.errno:
         return os.strerror(error.errno)
     text = str(error)
@@ -36,7 +43,18 @@ def reason(error: OSError) -> str:
         digits = text.partition(number)[2].split(",")[0].split("'")[0].strip()
         if digits.isdigit():
             return os.strerror(int(digits))
+    if path is not None and _full(path):
+        return os.strerror(errno.ENOSPC)
     return text or type(error).__name__
+
+
+def _full(path: Path) -> bool:
+    """Whether the file system of `path` has no room left to speak of."""
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < NO_ROOM_BYTES
 
 
 def discard(path: Path) -> None:

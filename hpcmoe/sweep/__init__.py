@@ -19,9 +19,10 @@ def main(
     argv: Sequence[str] | None = None, simulator: Simulator | None = None, *, process_ends: bool = False
 ) -> int:
     """Run a sweep on all ranks; returns the exit code, the same on each (see app.main)."""
-    from hpcmoe.sweep.comm import warn_of_plugin
+    from hpcmoe.sweep.comm import choose_netmod, warn_of_plugin
 
     # Before h5py: one that was built with MPI starts it, and with the wrong srun --mpi that is the end.
+    choose_netmod()
     warn_of_plugin()
     from hpcmoe.sweep import app
 

@@ -225,7 +225,9 @@ class _Lead:
             return StorageError.exit_code
         if self._progress.left:
             return self._stopped()
-        self._merge(plan)
+        if error := self._merge(plan):
+            print_error(error)
+            return error.exit_code
         self._progress.note(self._summary(plan))
         return self._report_failures(plan) or (LOST_RANK_EXIT_CODE if self._leader.lost else 0)
 
@@ -239,12 +241,19 @@ class _Lead:
         )
         return self._stop.exit_code
 
-    def _merge(self, plan: Plan) -> None:
-        if needs_merge(plan.options.file):
-            comm = self._comm.mpi if self._shared_merge(plan) else None
-            merge(plan.options.file, software(), on_run=self._sign_of_life(plan), comm=comm)
-        else:
+    def _merge(self, plan: Plan) -> HpcmoeError | None:
+        """What went wrong is returned where the sweep can still end in order: no other rank takes part."""
+        if not needs_merge(plan.options.file):
             remove_spool(plan.paths)  # what it holds is in the file already, or belongs to older inputs
+            return None
+        comm = self._comm.mpi if self._shared_merge(plan) else None
+        try:
+            merge(plan.options.file, software(), on_run=self._sign_of_life(plan), comm=comm)
+        except HpcmoeError as error:
+            if comm is not None:
+                raise
+            return error
+        return None
 
     def _shared_merge(self, plan: Plan) -> bool:
         """Whether every rank takes part; asks them to."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcmoe import design, manual
+from hpcmoe.command_line import Parser
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
@@ -59,7 +60,7 @@ class Options:
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser, also for programs that embed a sweep."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         allow_abbrev=False,
         prog="python -m hpcmoe.sweep",
     )

@@ -125,9 +125,14 @@ def kill_all(job: Job, _choice: random.Random) -> None:
 
 
 def fill_disk(job: Job, _choice: random.Random) -> None:
-    with contextlib.suppress(OSError), open(job.path.with_name("filler"), "wb", buffering=0) as filler:
+    fill(job.path.with_name("filler"))
+
+
+def fill(filler: Path) -> None:
+    """Leave no room on the file system of `filler`."""
+    with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as stream:
         while True:
-            filler.write(bytes(1 << 12))
+            stream.write(bytes(1 << 12))
 
 
 def send(pid: int, number: int) -> None:
@@ -237,6 +242,11 @@ def small_disk(place: Path, size_bytes: int, options: str = "") -> Iterator[None
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def grow_disk(place: Path, size_bytes: int) -> None:
+    """Another size for a small_disk."""
+    subprocess.run(["mount", "-o", f"remount,size={size_bytes}", str(place)], check=True)
 
 
 def can_mount() -> bool:

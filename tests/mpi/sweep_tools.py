@@ -71,6 +71,12 @@ def sweep(ranks: int, *arguments: str | Path, **variables: str) -> subprocess.Co
     return subprocess.CompletedProcess(process.args, process.returncode, output, "")
 
 
+def merge(path: Path) -> None:
+    """`hpcmoe merge`."""
+    line = [sys.executable, "-m", "hpcmoe", "merge", str(path)]
+    subprocess.run(line, env=environment(), check=True, capture_output=True)
+
+
 def datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     """Type, shape and bytes of every dataset outside /provenance."""
     found = {}

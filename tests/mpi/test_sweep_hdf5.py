@@ -14,8 +14,10 @@ import h5py
 import pytest
 
 from hpcmoe.store import open_results
+from hpcmoe.store.verify import verify
 
 sys.path.insert(0, str(Path(__file__).parent))
+import faults
 import sweep_tools as tools
 
 pytestmark = [
@@ -25,6 +27,8 @@ pytestmark = [
 ]
 SELECT = ("--select", "glm/*/tp2ep16/*/*")
 RUNS = 48
+NO_ROOM_TO_MERGE_BYTES = 11 << 17
+"""The copy that the merge writes does not fit beside the file and its spool."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +71,23 @@ def test_killed_in_the_middle_and_continued_the_other_way(io: str, reference: Pa
     assert done.returncode == 0, done.stdout
     assert f"{len(survived)} kept" in done.stdout
     assert tools.datasets(path) == tools.datasets(reference)
+
+
+@pytest.mark.skipif(not faults.can_mount(), reason="this process may not mount a tmpfs")
+def test_disk_full_when_merging(reference: Path, tmp_path: Path) -> None:
+    """The ranks may not end in order then: each waits for the others inside HDF5. Nothing is lost."""
+    with faults.small_disk(tmp_path / "small", NO_ROOM_TO_MERGE_BYTES):
+        path = tmp_path / "small" / "study.h5"
+        done = tools.sweep(4, path, *SELECT, "--io", "parallel", "--patience", "20", FAKE_SECONDS="0.02")
+        assert done.returncode != 0
+        assert "No space left on device; the results file and its spool are as they were" in done.stdout
+        assert "Traceback" not in done.stdout
+        assert len(tools.finished(path)) == RUNS
+        assert verify(path).faults == ()
+        faults.grow_disk(path.parent, 16 << 20)
+        tools.merge(path)
+        assert tools.datasets(path) == tools.datasets(reference)
+        assert list(path.parent.iterdir()) == [path]
 
 
 def test_failed_runs(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ SERVERS = ("munged", "slurmctld", "slurmd")
 CLIENTS = ("srun", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 UP_WITHIN_S = 60.0
+HOPELESS = ("value not properly terminated in client request", "failed to unpack address")
 
 
 def missing() -> list[str]:
@@ -65,7 +67,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End jobs, then servers, each waited for."""
-        with contextlib.suppress(subprocess.SubprocessError, TimeoutError):
+        with contextlib.suppress(subprocess.SubprocessError, TimeoutError, RuntimeError):
             self.run("scancel", "--user=root", check=False)
             self.wait(lambda: not self.run("squeue", "--noheader"), "jobs to end", 30)
         pids = [
@@ -74,7 +76,10 @@ class Cluster:
         ]
         pids.append(self._pid(self.folder / "munge" / "munged.pid"))
         for pid in filter(None, pids):
-            _end(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in filter(None, pids):
+            _wait_or_kill(pid)
 
     def run(self, *arguments: str | Path, check: bool = True, timeout_s: float = 60.0) -> str:
         """Output of a Slurm command."""
@@ -95,16 +100,23 @@ class Cluster:
     def srun(
         self, arguments: Sequence[str | Path], environment: dict[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """srun to its end; both outputs together."""
-        return subprocess.run(
-            ["srun", *map(str, arguments)],
-            env={**environment, "PATH": SEARCH_PATH, "SLURM_CONF": self.environment["SLURM_CONF"]},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        """srun to its end; both outputs together. It ends early, with its code, once a line shows that ranks
+        cannot find each other: they would wait for ever."""
+        line = ["srun", *map(str, arguments)]
+        variables = {**environment, "PATH": SEARCH_PATH, "SLURM_CONF": self.environment["SLURM_CONF"]}
+        said: list[str] = []
+        with subprocess.Popen(
+            line, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            killer = threading.Timer(timeout_s, _interrupt, [process])
+            killer.start()
+            assert process.stdout is not None
+            for text in process.stdout:
+                said.append(text)
+                if any(sign in text for sign in HOPELESS):
+                    _interrupt(process)
+            killer.cancel()
+        return subprocess.CompletedProcess(line, process.returncode, "".join(said), "")
 
     def wait(self, condition: Callable[[], bool], what: str, timeout_s: float) -> None:
         end_s = time.monotonic() + timeout_s
@@ -196,10 +208,14 @@ class Cluster:
         return "\n".join(lines) + "\n"
 
 
-def _end(pid: int) -> None:
-    """End a server and wait until it is gone."""
+def _interrupt(process: subprocess.Popen[str]) -> None:
+    """End a step and its srun; the tasks get SIGTERM, then SIGKILL."""
+    process.send_signal(signal.SIGTERM)
+
+
+def _wait_or_kill(pid: int) -> None:
+    """Wait until a server that was asked to end is gone."""
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
         for _ in range(100):
             time.sleep(0.1)
             os.kill(pid, 0)

@@ -21,6 +21,7 @@ LAYERS = (
         "json_input",
         "manual",
         "start_up",
+        "command_line",
     ),
     ("parameters", "catalog", "blame"),
     (

@@ -15,7 +15,7 @@ OTHERS = PASSES + "def test_fails(): assert 0\ndef test_skipped(): pytest.skip('
 
 def run_pytest(checkout: Path, test: Path, option: str, reports: Path) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "pytest", "-c", os.devnull, "-ra", "-p", "no:cacheprovider"]
-    line += ["-p", "tests.stages", f"--reports-{option}", str(reports), str(test)]
+    line += ["-p", "tests.stages", f"--reports-{option}={reports}", str(test)]
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     return subprocess.run(line, env=environment, cwd=test.parent, capture_output=True, text=True, check=False)
 

@@ -1,15 +1,16 @@
 """Runs what README.md and docs/*.md tell the reader to type, and compares the output that they show.
 
-    docs.py run [PAGE...]      run; without pages all of docs/. Exit code 1 if a command fails or prints other things
+    docs.py run [PAGE...]      run; without pages all of docs/. Exit code 1 if one fails or differs
     docs.py update PAGE...     run, and put what was printed into the page where it differs
     docs.py unrun [PAGE...]    list the blocks that are not run, each with its reason
 
-The word after ``` says what a block is: sh and python are run; console is run as well, each line after "$ ", and
-what it prints has to be what follows, "..." standing for anything within a line or, alone, for any lines; text, yaml, json and
-cpp are for reading. A block after the line <!-- not run: REASON --> is not run.
+The word after ``` says what a block is: sh and python are run; console is run as well, each line after
+"$ ", and what it prints has to be what follows, "..." standing for anything within a line or, alone, for
+any lines; text, yaml, json and cpp are for reading. A block after the line <!-- not run: REASON --> is
+not run.
 
-The blocks of a page are one shell session, in an empty folder with an empty catalog; README.md, which begins with
-the installation, is run in the checkout.
+The blocks of a page are one shell session, in an empty folder with an empty catalog. README.md, which
+begins with the installation, is run in the checkout.
 """
 
 import difflib

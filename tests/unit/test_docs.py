@@ -1,5 +1,6 @@
 """What README.md and docs/ tell the reader to type is run by .ci/docs.py; here is what keeps that honest."""
 
+import argparse
 import importlib.util
 import re
 import subprocess
@@ -8,6 +9,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from hpcmoe.cli import build_parser
+from hpcmoe.parameters import PARAMETERS
+from hpcmoe.sweep import arguments as sweep_arguments
 
 # All reasons why a block may be left out. A new one is a decision, and so is a longer list.
 REASONS = {
@@ -147,3 +152,40 @@ def test_a_command_that_fails_in_a_console_block_shows_what_it_printed(
     result = run_script(docs, "```console\n$ echo why; false\n$ echo never\n```\n", tmp_path)
     assert result.returncode == 1
     assert result.stdout.endswith("why\n")
+
+
+def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return {name: child for action in actions for name, child in action.choices.items()}
+
+
+def unknown_words(words: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    """The options among words that the command named by words does not have; the command if there is none."""
+    if below := subparsers(parser):
+        name = words[0] if words else ""
+        if name in below:
+            return unknown_words(words[1:], below[name])
+        return [] if not name or name.startswith("-") or name.isupper() else [name]
+    if parser.prog == "hpcmoe sweep":
+        parser = sweep_arguments.parser()
+    known = {option for action in parser._actions for option in action.option_strings}
+    return [word for word in words if word.startswith("--") and word.split("=")[0] not in known]
+
+
+def test_commands_that_the_text_names_exist(docs: ModuleType, pages: dict[str, str]) -> None:
+    """Those in running text and tables, and in blocks that are not run; the others are run anyway."""
+    wrong = []
+    for name, text in pages.items():
+        unrun = "\n".join(block.body for block in docs.blocks(text) if block.reason is not None)
+        prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        named = re.findall(r"`hpcmoe ([^`]*)`", prose) + re.findall(r"^hpcmoe (.*)$", unrun, re.MULTILINE)
+        for command in named:
+            words = re.sub(r"[\[\]]|[|#].*", " ", command).split()
+            wrong += [f"{name}: {word} in {command}" for word in unknown_words(words, build_parser())]
+    assert wrong == []
+
+
+def test_parameters_that_the_text_sets_exist(pages: dict[str, str]) -> None:
+    known = set(PARAMETERS) | {"ecn", "external_delay", "routing"}
+    named = {match for text in pages.values() for match in re.findall(r"--set ([a-z0-9_]+)=", text)}
+    assert named - known == set()

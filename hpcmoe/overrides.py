@@ -13,6 +13,14 @@ from hpcmoe.upstream.config import EcnThreshold
 
 ECN, EXTERNAL_DELAY, ROUTING = "ecn", "external_delay", "routing"
 _ECN_FORM = "RATE:KMIN_BYTES:KMAX_BYTES:PMAX[,...] with * for all rates, such as 400Gbps:100000:400000:0.2"
+_DELAY_FORM = "a time such as 0.7us"
+
+# What can be set beside the scalar parameters: allowed values and help.
+NOT_SCALAR = {
+    ECN: (_ECN_FORM, "network: from where on ports mark, by link rate"),
+    EXTERNAL_DELAY: (_DELAY_FORM, "network: one-way delay of links between NIC and switch"),
+    ROUTING: ("a file", "workload: measured tokens per expert, as CSV or JSON"),
+}
 
 
 class Overrides:
@@ -52,9 +60,7 @@ class Overrides:
         try:
             return parse_time_ns(str(value))
         except ValueError as error:
-            raise InputError(
-                "bad value", field=EXTERNAL_DELAY, value=value, allowed="a time such as 0.7us"
-            ) from error
+            raise InputError("bad value", field=EXTERNAL_DELAY, value=value, allowed=_DELAY_FORM) from error
 
     def routing(self) -> str | None:
         """The path of a routing histogram, if there is one."""

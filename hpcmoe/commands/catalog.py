@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hpcmoe import catalog, compute, design, parameters
 from hpcmoe.model import load_model
+from hpcmoe.overrides import NOT_SCALAR
 from hpcmoe.parameters import Parameter, Value
 from hpcmoe.studyfile import read_study
 
@@ -49,9 +50,12 @@ def _describe_model(name: str) -> Iterator[str]:
 
 
 def list_parameters(arguments: argparse.Namespace) -> int:
-    names = arguments.names or list(parameters.PARAMETERS)
-    for parameter in map(parameters.find, names):
-        print("\n".join(parameter_lines(parameter)))
+    for name in arguments.names or [*parameters.PARAMETERS, *NOT_SCALAR]:
+        if name in NOT_SCALAR:
+            allowed, about = NOT_SCALAR[name]
+            print(f"{name}  allowed: {allowed}\n    {about}")
+        else:
+            print("\n".join(parameter_lines(parameters.find(name, extra=NOT_SCALAR))))
     return 0
 
 

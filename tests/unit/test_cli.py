@@ -349,8 +349,9 @@ def test_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "buffer_bytes [bytes]  default 33554432, upstream 16777216; " in out
     assert "cc_mode  default none, upstream dcqcn; allowed: none (0), dcqcn (1)" in out
-    assert cli.main(["parameters", "has_window"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert {"ecn", "external_delay", "routing"} <= {line.split(" ")[0] for line in out.splitlines()}
+    assert cli.main(["parameters", "has_window", "ecn"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
 
 
 def test_sweep_and_report_are_handed_on(

@@ -28,7 +28,7 @@ REASONS = {
     "needs a parallel HDF5; .ci/build-h5py-mpi does it on Debian, and ./run-tests hdf5 tests it",
     "needs an extension built with ns-3; tests/ns3 runs both backends",
     "needs conda",
-    "needs your files; docs/your-model.md and docs/your-cluster.md have some and are run",
+    "needs your files; docs/your-*.md have some and are run",
 }
 UNRUN_AT_MOST = 18
 

@@ -30,7 +30,7 @@ REASONS = {
     "needs conda",
     "needs your files; docs/your-*.md have some and are run",
 }
-UNRUN_AT_MOST = 18
+UNRUN_AT_MOST = 16
 
 
 @pytest.fixture(scope="module")

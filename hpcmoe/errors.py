@@ -50,13 +50,18 @@ class InputError(HpcmoeError):
             text += f" (got {_short(repr(self.value))})"
         if self.allowed is not None:
             text += f"; allowed: {self.allowed}"
-        return text
+        return _one_line(text)
 
 
 class SimulationError(HpcmoeError):
     """The run cannot go on: a stall (names the stuck ranks and nodes) or a broken invariant."""
 
     exit_code = 3
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks and terminal controls, which names in a file may have: '\\n' stands for them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _short(text: str) -> str:

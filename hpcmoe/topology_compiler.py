@@ -33,6 +33,14 @@ class Line:
     nodes: tuple[tuple[str, int, int], ...]
     link_type: str
 
+    @property
+    def links(self) -> int:
+        """How many links it stands for."""
+        left, *right = (last - first + 1 for _, first, last in self.nodes)
+        if self.pattern == MESH:
+            return left * (left - 1) // 2
+        return left * right[0] if self.pattern == FULL else left
+
 
 @dataclass(frozen=True)
 class Level:

@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
-from hpcmoe import catalog, topology_facts, topology_text
+from hpcmoe import catalog, topology_facts, topology_text, yaml_input
 from hpcmoe.errors import InputError, closest_first
 from hpcmoe.topology import Topology
 from hpcmoe.topology_compiler import FULL, GPU, LEVELS, MESH, Description, Level, Line, LinkType
@@ -57,29 +55,7 @@ def entry_of_file(path: str | Path, gpus_per_server: int | None = None) -> dict[
         raise InputError(
             "only for a physical topology; a description says it itself", file=path, field="--gpus-per-server"
         )
-    try:
-        data = yaml.load(text, _UniqueKeys)
-    except yaml.YAMLError as error:
-        raise InputError(f"not YAML: {' '.join(str(error).split())}", file=path) from error
-    if not isinstance(data, dict):
-        raise InputError(
-            "not a cluster description", file=path, value=data, allowed=f"a mapping of {', '.join(_KEYS)}"
-        )
-    return data
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that is given twice is an error: the loader's own rule is to keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is given twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+    return yaml_input.parse(text, path).data
 
 
 def parse(entry: Mapping[str, Any], file: str) -> Description | Physical:
@@ -131,7 +107,7 @@ class _Parser:
     """Reads an entry; every fault names the file and the field."""
 
     def __init__(self, entry: Mapping[str, Any], file: str) -> None:
-        self._entry, self._file = entry, file
+        self._entry, self._file, self._links = entry, file, 0
 
     def description(self) -> Description:
         self._check_keys(self._entry, _KEYS, "")
@@ -283,7 +259,16 @@ class _Parser:
         if not isinstance(lines, list):
             self._fail("not a list of links", field, lines, f"lines {_LINE_FORMS}")
         for number, line in enumerate(lines, 1):
-            yield self._line(level, line, f"{field}, line {number}")
+            checked = self._line(level, line, f"{field}, line {number}")
+            self._links += self._counts[level] * checked.links
+            if self._links > topology_text.MAX_LINKS:
+                self._fail(
+                    "too many links up to here",
+                    checked.field,
+                    self._links,
+                    f"up to {topology_text.MAX_LINKS}",
+                )
+            yield checked
 
     def _line(self, level: str, line: Any, field: str) -> Line:
         if not isinstance(line, list) or not line or not all(isinstance(word, str) for word in line):

@@ -15,6 +15,7 @@ from hpcmoe.units import format_rate, format_time, parse_rate_bps, parse_time_ns
 _T = TypeVar("_T")
 MAX_NODES = 2**16  # upstream's addresses hold 16 bits of the node id
 MAX_HOSTS = 4096  # tables hold a row for every pair of hosts
+MAX_LINKS = 2**20
 MAX_RATE_BPS = 10**14  # above, a packet would take no time
 _NATURAL = re.compile(r"[0-9]{1,20}")
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from hpcmoe import yaml_input
 from hpcmoe.errors import InputError, closest_first
 
 KINDS = ("models", "topologies", "networks", "collectives")
@@ -139,9 +140,9 @@ def study() -> dict[str, Any]:
 @cache
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"not YAML: {' '.join(str(error).split())}", file=path) from error
-    if not isinstance(data, dict):
-        raise InputError("not a mapping", file=path)
-    return data
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", file=path) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not YAML: {error}", file=path) from error
+    return yaml_input.parse(text, path).data

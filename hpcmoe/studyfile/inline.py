@@ -11,8 +11,8 @@ from hpcmoe.json_input import read_object
 from hpcmoe.model import model_from_config
 from hpcmoe.overrides import EXTERNAL_DELAY
 from hpcmoe.studyfile import settings
-from hpcmoe.studyfile.yaml_file import Place, YamlFile
 from hpcmoe.upstream.json_files import COLLECTIVES, parse_implementation
+from hpcmoe.yaml_input import Place, YamlFile
 
 _MOST_DIMS = 4
 

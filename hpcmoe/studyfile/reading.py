@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from hpcmoe.model import Model, load_model
 from hpcmoe.placement import CONTIGUOUS
 from hpcmoe.studyfile import inline, settings
 from hpcmoe.studyfile.definition import COUNTS, StudyDesign, matches
-from hpcmoe.studyfile.yaml_file import Place, YamlFile, read
+from hpcmoe.yaml_input import Place, YamlFile, read
 
 FACTOR_FIELDS = {
     "models": "model",
@@ -72,6 +73,7 @@ class _Reader:
             definitions,
             self._title(),
         )
+        self._check_count(study)  # before anything walks through the runs
         settings.check_tokens(file, study)
         self._check_runs(study)
         self._check_levels(study)
@@ -133,12 +135,12 @@ class _Reader:
                 raise self._file.error("not a shell pattern", (field, position), value=pattern)
             yield pattern
 
-    def _check_runs(self, study: StudyDesign) -> None:
-        count = len(study.variant_texts)
-        for names in study.levels.values():
-            count *= len(names)
+    def _check_count(self, study: StudyDesign) -> None:
+        count = math.prod(map(len, (*study.variants.values(), *study.levels.values())))
         if count > MOST_RUNS:
             raise self._file.error("too many runs", value=count, allowed=f"up to {MOST_RUNS}")
+
+    def _check_runs(self, study: StudyDesign) -> None:
         keys = [str(key) for key in study.all_keys]
         for field, patterns in (("include", study.include), ("exclude", study.exclude)):
             for position, pattern in enumerate(patterns):

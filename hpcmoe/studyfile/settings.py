@@ -12,7 +12,7 @@ from hpcmoe.errors import InputError, closest_first
 from hpcmoe.overrides import ECN, EXTERNAL_DELAY, ROUTING, Overrides
 from hpcmoe.placement import NAMES, parse
 from hpcmoe.studyfile.definition import COUNTS, PLACEMENT, Level, Setting, StudyDesign
-from hpcmoe.studyfile.yaml_file import Place, YamlFile
+from hpcmoe.yaml_input import Place, YamlFile
 
 LEVEL_RULE = "letters, digits and _ . + -"
 _LEVEL = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -147,10 +147,11 @@ def _check_text(file: YamlFile, place: Place, text: str) -> None:
 
 
 def _check_once(file: YamlFile, place: Place, levels: tuple[Level, ...]) -> None:
-    names = [level.name for level in levels]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise file.error("given twice", (*place, position), value=name)
+    seen: set[str] = set()
+    for position, level in enumerate(levels):
+        if level.name in seen:
+            raise file.error("given twice", (*place, position), value=level.name)
+        seen.add(level.name)
 
 
 def _check_homes(file: YamlFile, base: Mapping[str, Setting], found: Mapping[str, tuple[Level, ...]]) -> None:

@@ -29,3 +29,8 @@ def test_simulation_errors_have_their_own_exit_code() -> None:
 
 def test_the_closest_name_comes_first() -> None:
     assert closest_first("bufer_bytes", ["payload_bytes", "buffer_bytes", "cc_mode"])[0] == "buffer_bytes"
+
+
+def test_names_from_a_file_do_not_break_the_line() -> None:
+    error = InputError("unknown", file="f\x1b[31m", field="a\nb", value="x\ny", allowed=["c\u2028d"])
+    assert str(error) == "f\\x1b[31m: a\\nb: unknown (got 'x\\ny'); allowed: c\\u2028d"

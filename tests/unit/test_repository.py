@@ -19,6 +19,7 @@ LAYERS = (
         "chakra_schema",
         "trace",
         "json_input",
+        "yaml_input",
         "manual",
         "start_up",
         "command_line",

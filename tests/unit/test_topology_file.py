@@ -138,10 +138,16 @@ def test_gpus_of_a_server_meet_in_its_scale_up_domain() -> None:
 # --- faults --------------------------------------------------------------------------------------
 
 BROKEN = {
-    "empty": (PODS, "", "not a cluster description"),
-    "a list": (PODS, "[1, 2]", "not a cluster description (got [1, 2]); allowed: a mapping of title"),
-    "no YAML": (PODS, "servers: [", "not YAML"),
-    "a key twice": ("fabric:", "server:", "the key 'server' is given twice"),
+    "empty": (PODS, "", "not a mapping of names to values"),
+    "a list": (PODS, "[1, 2]", "not a mapping of names to values"),
+    "no YAML": (PODS, "servers: [", "line 1: not YAML"),
+    "a key twice": ("fabric:", "server:", "given twice: server"),
+    "a key that is a list": (PODS, "? [a, b]\n: c", "line 1: a name has to be text"),
+    "links without end": (
+        "{spine: 2}\n  links:",
+        "{spine: 30000, top: 30000}\n  links:\n    - [full, spine, top, uplink]",
+        "fabric.links, line 1: too many links up to here (got 900000016); allowed: up to 1048576",
+    ),
     "misspelt field": ("servers: 4", "sevrers: 4", "sevrers: unknown field; allowed: servers"),
     "no servers": ("servers: 4\n", "", "servers: missing; allowed: a description has title"),
     "servers 0": ("servers: 4", "servers: 0", "servers: not a count (got 0); allowed: integers from 1"),

@@ -1,4 +1,8 @@
-"""A YAML file with the line of every value, for messages. Mappings have text keys, each once."""
+"""Reading YAML that people write, with the line of every value for messages; every fault is an InputError.
+
+Mappings have text keys, each once. Depth and number of values are bounded: an alias costs a few bytes in the
+file and repeats all that it stands for.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,10 @@ from hpcmoe.errors import InputError
 Place = tuple[str | int, ...]
 _DEEPEST = 12
 _LARGEST_BYTES = 1 << 20
+_MOST_VALUES = 100_000
+_LONGEST_VALUE = 60  # characters of it in a message
+# What PyYAML raises for a scalar that is not what its tag says (!!bool x).
+_NO_SCALAR = (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -34,10 +42,25 @@ class YamlFile:
 
 
 def read(path: Path) -> YamlFile:
-    """Reads the file; InputError when it cannot be read, is no YAML or no mapping."""
-    text = _text(path)
+    """Reads the file; InputError when it cannot be read, is too large, no YAML or no mapping."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise InputError("too large for a study file", file=path, allowed=f"up to {_LARGEST_BYTES} bytes")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", file=path) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text: {error.reason} at byte {error.start}", file=path) from None
+    return parse(text, path)
+
+
+def parse(text: str, path: str | Path) -> YamlFile:
+    """The same for a text; ``path`` is where it comes from, for messages."""
+    path = Path(path)
+    try:
+        node = yaml.compose(text.removeprefix("\ufeff"), Loader=yaml.SafeLoader)
+    except RecursionError:
+        raise InputError("nested too deeply", file=path) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
@@ -49,36 +72,29 @@ def read(path: Path) -> YamlFile:
     return YamlFile(path, _Converter(path, lines).value(node, ()), lines)
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise InputError("too large for a study file", file=path, allowed=f"up to {_LARGEST_BYTES} bytes")
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", file=path) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 text: {error.reason} at byte {error.start}", file=path) from None
-
-
 class _Converter:
     """From PyYAML's nodes to Python values, noting lines on the way."""
 
     def __init__(self, path: Path, lines: dict[Place, int]) -> None:
         self._path, self._lines = path, lines
         self._scalars = yaml.constructor.SafeConstructor()
+        self._left = _MOST_VALUES
 
     def value(self, node: yaml.Node, place: Place) -> Any:
         self._lines.setdefault(place, node.start_mark.line + 1)
         if len(place) > _DEEPEST:
             raise self._error("nested too deeply", node)
+        self._left -= 1
+        if self._left < 0:
+            raise self._error(f"more than {_MOST_VALUES} values, aliases counted", node)
         if isinstance(node, yaml.MappingNode):
             return dict(self._entries(node, place))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, position)) for position, item in enumerate(node.value)]
         try:
             return self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError):
-            raise self._error(f"not a value that a study file may have ({node.value!r})", node) from None
+        except _NO_SCALAR:
+            raise self._error(f"not a value ({str(node.value)[:_LONGEST_VALUE]!r})", node) from None
 
     def _entries(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
         seen = set()

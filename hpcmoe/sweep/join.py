@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import h5py
 
 from hpcmoe.design import RunKey
 from hpcmoe.errors import InputError
@@ -42,11 +45,17 @@ def join(out: Path, paths: Sequence[Path]) -> None:
             _check_complete(part)
             _check_alike(part, parts[0])
         options = _of_all(out, parts)
-        files = [store.Part(path, held.enter_context(open_checked(path))) for path in paths]
-        found = (all_sessions(held.enter_context(open_checked(path)), ResultPaths(path)) for path in paths)
-        sessions = sorted(itertools.chain(*found), key=lambda session: str(session["started"]))
+        opened = {path: held.enter_context(open_checked(path)) for path in paths}
+        files = [store.Part(path, file) for path, file in opened.items()]
         held.enter_context(exclusive(ResultPaths(out)))
-        store.join(out, _spec(options, files, parts[0]), files, sessions)
+        store.join(out, _spec(options, files, parts[0]), files, _sessions(opened))
+
+
+def _sessions(opened: Mapping[Path, h5py.File]) -> list[dict[str, Any]]:
+    """Those of all files by time, each once: a file that was joined before has those of its parts."""
+    found = itertools.chain(*(all_sessions(file, ResultPaths(path)) for path, file in opened.items()))
+    distinct = {json.dumps(session, sort_keys=True): session for session in found}
+    return sorted(distinct.values(), key=lambda session: str(session["started"]))
 
 
 def _check_new(out: Path) -> None:

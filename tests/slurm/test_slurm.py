@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcmoe import cli
 from hpcmoe.store import open_results
 from hpcmoe.store.verify import verify
 from hpcmoe.sweep.slurm import Job, render
@@ -227,6 +229,12 @@ def test_array_over_models(mpi: str, plugin: str, cluster: slurm_cluster.Cluster
             assert results.counts() == {"missing": 0, "ok": 192, "failed": 0}, logs
             assert np.all(results.runs["model"] == model)
         assert verify(tmp_path / f"study-{model}.h5").faults == ()
+    (last,) = {line for line in logs.splitlines() if line.startswith("when all tasks are done: ")}
+    words = shlex.split(last.partition(": ")[2])
+    assert words[:2] == ["hpcmoe", "join"]
+    assert cli.main(words[1:]) == 0
+    with open_results(tmp_path / "study.h5") as results:
+        assert results.counts() == {"missing": 0, "ok": 768, "failed": 0}
 
 
 def sbatch(cluster: slurm_cluster.Cluster, folder: Path, job: Job) -> str:

@@ -88,8 +88,10 @@ def test_is_continued_by_a_sweep_and_joined_again(parts: list[Path], made: Path,
     before = two.read_bytes()
     assert sweep(two, select=(part_of("k3"), part_of("glm"))) == 0
     assert two.read_bytes() == before
-    assert join(out, two, parts[1]) == 0
+    assert join(out, two, parts[1], parts[0]) == 0  # one of them a second time
     assert tools.datasets(out) == tools.datasets(made / "all.h5")
+    with open_results(out) as results:
+        assert len(results.provenance()["sessions"]) == len(MODELS)
 
 
 def test_what_is_missing_stays_missing_until_a_sweep_does_it(

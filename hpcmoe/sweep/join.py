@@ -76,9 +76,15 @@ def _check_distinct(paths: Sequence[Path]) -> None:
 
 def _check_complete(part: Results) -> None:
     """Nothing of the part is outside of it, and it is what its selection says."""
-    version = list(schema.FORMAT_VERSION)
-    if part.attrs["format_version"] != version:
-        raise _refusal(part, "format_version", "is joined by the hpcmoe that wrote it", version)
+    formats = [".".join(map(str, pair)) for pair in (part.attrs["format_version"], schema.FORMAT_VERSION)]
+    if formats[0] != formats[1]:
+        raise InputError(
+            "only the hpcmoe that wrote this file can join it",
+            file=part.path,
+            field="format_version",
+            value=formats[0],
+            allowed=formats[1],
+        )
     if part.imports():
         raise InputError("holds imported runs, and only those of sweeps are joined", file=part.path)
     if holder(ResultPaths(part.path)) is not None:
@@ -106,13 +112,14 @@ def _check_alike(part: Results, first: Results) -> None:
     ours, theirs = _facts(part), _facts(first)
     for name in {**theirs, **ours}:
         if ours.get(name) != theirs.get(name):
-            remedy = "parts are made by one program for one study"
-            raise _refusal(part, name, f"not as in {first.path}; {remedy}", theirs.get(name), ours.get(name))
-
-
-def _refusal(part: Results, name: str, message: str, wanted: Any, found: Any = None) -> InputError:
-    value = part.attrs[name] if found is None and name in part.attrs else found
-    return InputError(message, file=part.path, field=name, value=shown(value), allowed=shown(wanted))
+            told = not name.startswith("study")  # a definition is too long to show
+            raise InputError(
+                f"not as in {first.path}; parts are made by one program for one study",
+                file=part.path,
+                field=name,
+                value=shown(ours[name]) if told else None,
+                allowed=shown(theirs[name]) if told else None,
+            )
 
 
 def _facts(part: Results) -> Mapping[str, Any]:

@@ -214,6 +214,14 @@ PAGES: dict[str, Page] = {
         ("hpcmoe merge study.h5",),
         _STORAGE,
     ),
+    "join": Page(
+        "Writes a new results file with the runs of several, as if one sweep had made them all: the "
+        "parts that an array job over models leaves. They have to be made by the same program with "
+        "the same settings. Runs that no part has finished are missing, and a sweep with the same options "
+        "does them. A run may be in several parts if its results are the same there.",
+        ("hpcmoe join study.h5 study-flash.h5 study-k3.h5 study-glm.h5 study-pro.h5",),
+        _STORAGE,
+    ),
     "pack": Page(
         "Writes a copy of a results file that has everything but the flow, queue and pause traces, "
         "compressed. It can be read, verified and reported like any other, but not continued by a sweep.",

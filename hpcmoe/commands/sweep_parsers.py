@@ -63,6 +63,9 @@ def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -
         commands, "merge", "merge:merge", "take the traces of finished runs into the results file"
     )
     parser.add_argument("results", metavar="FILE.h5", help="results file")
+    parser = command(commands, "join", "join:join", "join results files of one study into a new one")
+    parser.add_argument("output", metavar="OUT.h5", help="file to write")
+    parser.add_argument("parts", metavar="PART.h5", nargs="+", help="results file to take the runs of")
     parser = command(commands, "pack", "pack:pack", "write a small copy of a results file, without traces")
     parser.add_argument("results", metavar="FILE.h5", help="results file")
     parser.add_argument("-o", "--output", required=True, metavar="COPY.h5", help="file to write")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import h5py
 import numpy as np
 
 from hpcmoe.store import schema
 from hpcmoe.store.paths import ResultPaths
-from hpcmoe.store.result import RunTraces
+from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.spool import read_spool, spooled_counts
 
 CONFIG_GROUP = "/config"
@@ -30,6 +30,16 @@ def needs_merge(path: Path) -> bool:
         runs = source[schema.RUNS.path][...]
         known = runs["status"] != schema.STATUS["missing"]
         return bool(np.any(known & _in_spool(ResultPaths(path), runs) & ~_in_file(source, runs)))
+
+
+class TracesOfRuns(Protocol):
+    """Rows of /runs and the traces that go with them, for a file to be written."""
+
+    runs: np.ndarray
+
+    def key(self, number: int) -> str: ...
+    def counts(self, number: int) -> dict[str, int]: ...
+    def load(self, number: int) -> RunTraces | None: ...
 
 
 class TraceSource:
@@ -63,6 +73,12 @@ class TraceSource:
         if self.present[number] and self._committed is not None:
             return self._committed.load(number, self.key(number), kinds)
         return None
+
+    def intact(self, number: int, found: RunTraces) -> bool:
+        """Whether what was loaded of run `number` is what was written. The spool has no checksums."""
+        if self.spooled[number] or self._committed is None:
+            return True
+        return bool(self._committed.index[number]["checksum"] == traces_checksum(found))
 
 
 def _in_file(source: h5py.File, runs: np.ndarray) -> np.ndarray:

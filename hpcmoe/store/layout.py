@@ -163,11 +163,15 @@ def create(path: str | os.PathLike[str], spec: FileSpec) -> RowMap:
 
 def _write_layout(path: Path, spec: FileSpec) -> None:
     with guarded_file(path, "w") as file:
-        file.attrs.update(spec.root_attributes())
-        tables = initial_tables(spec)
-        for table in schema.FIXED_TABLES:
-            create_fixed_table(file, table, tables[table.path])
-        file["/provenance"].attrs.update(spec.provenance)
+        write_fixed(file, spec, initial_tables(spec))
+
+
+def write_fixed(file: h5py.File, spec: FileSpec, tables: Mapping[str, np.ndarray]) -> None:
+    """All that a new file has before its traces: attributes, and the fixed-size tables with this content."""
+    file.attrs.update(spec.root_attributes())
+    for table in schema.FIXED_TABLES:
+        create_fixed_table(file, table, tables[table.path])
+    file["/provenance"].attrs.update(spec.provenance)
 
 
 def stored_factors(file: h5py.File) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,14 @@ import numpy as np
 
 from hpcmoe.errors import HpcmoeError
 from hpcmoe.store import parallel, schema
-from hpcmoe.store.committed import CONFIG_GROUP, SESSIONS, CommittedTraces, TraceSource, read_sessions
+from hpcmoe.store.committed import (
+    CONFIG_GROUP,
+    SESSIONS,
+    CommittedTraces,
+    TracesOfRuns,
+    TraceSource,
+    read_sessions,
+)
 from hpcmoe.store.guarded import guarded_file
 from hpcmoe.store.layout import create_fixed_table, stored_factors
 from hpcmoe.store.paths import ResultPaths, publish
@@ -100,11 +107,31 @@ def take_part(path: str | os.PathLike[str], comm: Any) -> None:
 def _rebuild(
     source: h5py.File, paths: ResultPaths, software: Mapping[str, Any], on_run: Callable[[], None], comm: Any
 ) -> MergeReport:
-    traces, new = TraceSource(source, paths), paths.commit_temporary
+    traces = TraceSource(source, paths)
+
+    def copy_fixed(target: h5py.File) -> None:
+        _copy_fixed(source, target, software)
+        write_sessions(target, all_sessions(source, paths))
+
+    index = write_whole(paths.commit_temporary, traces, copy_fixed, on_run, comm)
+    for table in schema.FIXED_TABLES:
+        check_read_back(paths.commit_temporary, table, source[table.path][...])
+    rows = {name: int(index[f"{name}_count"].sum()) for name in schema.VARIABLE_TABLES}
+    return MergeReport(int(np.sum(traces.spooled)), rows)
+
+
+def write_whole(
+    new: Path,
+    traces: TracesOfRuns,
+    write_fixed: Callable[[h5py.File], None],
+    on_run: Callable[[], None] = lambda: None,
+    comm: Any = None,
+) -> np.ndarray:
+    """Write a file with everything in it: first what `write_fixed` does, then the traces of all runs, which
+    are read back. Returns /traces/index without checksums. HpcmoeError where traces read back differently."""
     index = _index_of(traces)
     with guarded_file(new, "w") as target:
-        _copy_fixed(source, target, software)
-        _write_sessions(source, target, paths)
+        write_fixed(target)
         for name, table in schema.VARIABLE_TABLES.items():
             _create_trace(target, table, int(index[f"{name}_count"].sum()))
     written = _gathered(comm, _shared(comm, index), lambda i: _write_share(new, traces, i, on_run, comm))
@@ -112,10 +139,9 @@ def _rebuild(
         _write_index(target, traces, index, written)
     if comm is not None:
         comm.barrier()
-    wrong = _gathered(comm, None, lambda _: _wrong_runs(new, traces, comm, on_run))
-    _check_read_back(source, new, wrong)
-    rows = {name: int(index[f"{name}_count"].sum()) for name in schema.VARIABLE_TABLES}
-    return MergeReport(int(np.sum(traces.spooled)), rows)
+    if wrong := _gathered(comm, None, lambda _: _wrong_runs(new, traces, comm, on_run)):
+        raise _verify_error(new, f"/traces of {traces.key(wrong[0])}")
+    return index
 
 
 def _shared(comm: Any, value: Any) -> Any:
@@ -135,7 +161,7 @@ def _share(count: int, comm: Any) -> range:
     return range(comm.rank * count // comm.size, (comm.rank + 1) * count // comm.size)
 
 
-def _index_of(traces: TraceSource) -> np.ndarray:
+def _index_of(traces: TracesOfRuns) -> np.ndarray:
     """/traces/index with offsets and counts; the rest is known when the traces were read."""
     index = np.zeros(len(traces.runs), schema.dtype(schema.TRACE_INDEX))
     counts = [traces.counts(number) for number in range(len(index))]
@@ -156,11 +182,15 @@ def _copy_fixed(source: h5py.File, target: h5py.File, software: Mapping[str, Any
     target["/provenance"].attrs.update({name: provenance[name] for name in provenance})
 
 
-def _write_sessions(source: h5py.File, target: h5py.File, paths: ResultPaths) -> None:
-    """One JSON list of what started when and where, earlier sessions first."""
-    sessions = read_sessions(source)
-    sessions += [json.loads(paths.session_file(n).read_text()) for n in paths.session_numbers()]
-    target[SESSIONS] = text_scalar(json.dumps(sessions, indent=1))
+def all_sessions(source: h5py.File, paths: ResultPaths) -> list[dict[str, Any]]:
+    """What started when and where, earlier sessions first."""
+    waiting = [json.loads(paths.session_file(n).read_text()) for n in paths.session_numbers()]
+    return read_sessions(source) + waiting
+
+
+def write_sessions(target: h5py.File, sessions: Sequence[Mapping[str, Any]]) -> None:
+    """Sessions as one JSON list."""
+    target[SESSIONS] = text_scalar(json.dumps(list(sessions), indent=1))
 
 
 def _create_trace(target: h5py.File, table: schema.Table, count: int) -> None:
@@ -179,7 +209,7 @@ def _create_trace(target: h5py.File, table: schema.Table, count: int) -> None:
 
 
 def _write_share(
-    path: Path, traces: TraceSource, index: np.ndarray, on_run: Callable[[], None], comm: Any
+    path: Path, traces: TracesOfRuns, index: np.ndarray, on_run: Callable[[], None], comm: Any
 ) -> list[_Written]:
     """Write the traces of this rank's runs into the new file; every rank takes as many steps."""
     own = _share(len(index), comm)
@@ -209,7 +239,7 @@ def _pieces(
             yield name, int(index[own[step]][f"{name}_offset"]), getattr(found, name)
 
 
-def _write_index(target: h5py.File, traces: TraceSource, index: np.ndarray, written: list[_Written]) -> None:
+def _write_index(target: h5py.File, traces: TracesOfRuns, index: np.ndarray, written: list[_Written]) -> None:
     group = target.create_group(CONFIG_GROUP)
     for run in written:
         row = index[run.number]
@@ -220,7 +250,7 @@ def _write_index(target: h5py.File, traces: TraceSource, index: np.ndarray, writ
     schema.describe(target[schema.TRACE_INDEX.path], schema.TRACE_INDEX)
 
 
-def _wrong_runs(path: Path, traces: TraceSource, comm: Any, on_run: Callable[[], None]) -> list[int]:
+def _wrong_runs(path: Path, traces: TracesOfRuns, comm: Any, on_run: Callable[[], None]) -> list[int]:
     """Runs of this rank's share whose traces do not read back from `path` with what they were read from."""
     wrong = []
     with h5py.File(path, "r", locking=False) as target:
@@ -235,17 +265,15 @@ def _wrong_runs(path: Path, traces: TraceSource, comm: Any, on_run: Callable[[],
     return wrong
 
 
-def _check_read_back(source: h5py.File, path: Path, wrong: list[int]) -> None:
+def check_read_back(path: Path, table: schema.Table, rows: np.ndarray) -> None:
+    """HpcmoeError where the table of a new file does not hold these rows."""
     with h5py.File(path, "r", locking=False) as target:
-        for table in schema.FIXED_TABLES:
-            if source[table.path][...].tobytes() != target[table.path][...].tobytes():
-                raise _verify_error(path, table.path)
-        if wrong:
-            raise _verify_error(path, f"/traces of {source[schema.RUNS.path]['key'][wrong[0]].decode()}")
+        if target[table.path][...].tobytes() != rows.tobytes():
+            raise _verify_error(path, table.path)
 
 
 def _verify_error(path: Path, dataset: str) -> HpcmoeError:
     return HpcmoeError(
-        f"{path}: {dataset} does not read back as written; the results file and its spool "
-        "are as they were. Check the file system, then start the sweep again to merge again."
+        f"{path}: {dataset} does not read back as written; what it was made from is as it was. "
+        "Check the file system, then start the same command again"
     )

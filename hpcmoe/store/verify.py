@@ -14,7 +14,7 @@ from hpcmoe.store import schema
 from hpcmoe.store.committed import TraceSource
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
-from hpcmoe.store.result import RunTraces, traces_checksum
+from hpcmoe.store.result import RunTraces
 from hpcmoe.store.rows import rows_checksum
 
 
@@ -101,7 +101,7 @@ def _run_faults(file: h5py.File, traces: TraceSource, number: int) -> Iterator[s
     if not traces.present[number]:
         yield "its traces are neither in the file nor in the spool"
     else:
-        yield from _trace_faults(file, traces, number, row, ranks)
+        yield from _trace_faults(traces, number, row, ranks)
 
 
 def _row_faults(number: int, row: np.void, ranks: np.ndarray, links: np.ndarray) -> Iterator[str]:
@@ -130,16 +130,14 @@ def _row_faults(number: int, row: np.void, ranks: np.ndarray, links: np.ndarray)
     )
 
 
-def _trace_faults(
-    file: h5py.File, traces: TraceSource, number: int, row: np.void, ranks: np.ndarray
-) -> Iterator[str]:
+def _trace_faults(traces: TraceSource, number: int, row: np.void, ranks: np.ndarray) -> Iterator[str]:
     try:
         found = traces.load(number)
     except (OSError, KeyError, HpcmoeError) as error:
         yield f"its traces cannot be read: {error}"
         return
     assert found is not None
-    if not traces.spooled[number] and not _checksum_holds(file, number, found):
+    if not traces.intact(number, found):
         yield "the checksum of its traces is wrong"
         return
     if found.digest != row["digest"].decode():
@@ -147,11 +145,6 @@ def _trace_faults(
     yield from _unless(_repeat_checks(number, found))
     if len(found.fct):
         yield from _unless(_flow_checks(found, row, ranks))
-
-
-def _checksum_holds(file: h5py.File, number: int, found: RunTraces) -> bool:
-    index = file[schema.TRACE_INDEX.path][number]
-    return bool(index["checksum"] == traces_checksum(found))
 
 
 def _repeat_checks(number: int, found: RunTraces) -> dict[str, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ def make_plan(
     remarks: list[str] = []
     if not options.file.exists():
         check_scenarios(options, simulator)  # refuse bad options before there is a file
-        row_map = create(options.file, file_spec(options, keys, simulator, software, session))
+        row_map = create(options.file, file_spec(options, keys, simulator.shape, software, session))
         tasks = [Task(run) for run in range(len(keys))]
         renewed = False
     else:
@@ -117,12 +117,12 @@ def _covering(keys: Iterable[design.RunKey]) -> list[design.RunKey]:
 def file_spec(
     options: Options,
     keys: Sequence[design.RunKey],
-    simulator: Simulator,
+    shape: Callable[[design.RunKey], tuple[int, int]],
     software: Mapping[str, str],
     session: Mapping[str, Any],
 ) -> FileSpec:
-    """What the store needs to lay out a new file."""
-    runs = [RunSpec(str(key), *simulator.shape(key)) for key in keys]
+    """What the store needs to lay out a new file. `shape` gives the rows of /ranks and /links of a run."""
+    runs = [RunSpec(str(key), *shape(key)) for key in keys]
     provenance = {name: value for name, value in session.items() if name in schema.PROVENANCE_ATTRIBUTES}
     return FileSpec(
         runs,
@@ -209,7 +209,7 @@ def _check_same_study(options: Options, keys: Sequence[design.RunKey], file: h5p
         "traces": "--no-traces",
     }
     differences = [
-        f"{flags[name]} ({name} {_shown(stored.get(name))} in the file, {_shown(value)} asked for)"
+        f"{flags[name]} ({name} {shown(stored.get(name))} in the file, {shown(value)} asked for)"
         for name, value in asked.items()
         if stored.get(name) != value
     ]
@@ -257,7 +257,8 @@ def _selection(only_file: Iterable[str], only_asked: Iterable[str]) -> str:
     return ", ".join(parts)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """What a message says of a setting."""
     if isinstance(value, dict):
         return " ".join(f"{name}={text}" for name, text in sorted(value.items())) or "none"
     if isinstance(value, list):

@@ -136,13 +136,21 @@ _WAIT = (
 
 
 def _requeue_lines(job: Job) -> list[str]:
+    closing = [f'if [ "$code" = 0 ]; then echo {shlex.quote(_join_remark(job))}; fi']
     return [
         f'if [ "$code" = {REQUEUE_EXIT_CODE} ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {job.restarts} ]; then',
         '  echo "queued again"',
         '  scontrol requeue "$SLURM_JOB_ID"',
         "fi",
+        *(closing if job.kind == "array" else []),
         'exit "$code"',
     ]
+
+
+def _join_remark(job: Job) -> str:
+    path = Path(job.file)
+    parts = [f"{path.with_suffix('')}-{model}{path.suffix}" for model in job.models]
+    return f"when all tasks are done: {shlex.join(['hpcmoe', 'join', job.file, *parts])}"
 
 
 def mpi_plugin(library: str) -> str:

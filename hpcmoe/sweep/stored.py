@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpcmoe.placement import CONTIGUOUS, parse
 from hpcmoe.store.reader import Results
 from hpcmoe.studyfile import from_json
 from hpcmoe.sweep.arguments import Options, of_study
@@ -12,5 +13,7 @@ def stored_options(results: Results) -> Options:
     made = results.design
     select, traces = tuple(made["select"]), bool(made["traces"])
     if "study" not in made:
-        return Options(results.path, select, made["tokens"], made["layers"], made["overrides"], traces)
+        placed = parse(made.get("placement", CONTIGUOUS))  # files of earlier versions do not say it
+        fields = (made["tokens"], made["layers"], made["overrides"], traces)
+        return Options(results.path, select, *fields, placement=placed)
     return Options(results.path, select, traces=traces, **of_study(from_json(made["study"])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcmoe import cli
 from hpcmoe.store import open_results
 from hpcmoe.store.verify import verify
 from hpcmoe.sweep.slurm import Job, render
@@ -93,8 +95,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @MPI
 def test_many_ranks(mpi: str, plugin: str, cluster: slurm_cluster.Cluster, tmp_path: Path) -> None:
     python, path, alone = python_with(mpi), tmp_path / "study.h5", tmp_path / "alone.h5"
-    # Two cores need many minutes to start 128 ranks of Open MPI.
-    ranks = {"MPICH": 128, "Open MPI": 32}[mpi]
+    ranks = 128
     task = [python, "-m", "hpcmoe.sweep", path, *REAL, "--io", "positioned"]
     done = cluster.srun(
         ["-N4", f"-n{ranks}", f"--mpi={plugin}", *task],
@@ -227,6 +228,12 @@ def test_array_over_models(mpi: str, plugin: str, cluster: slurm_cluster.Cluster
             assert results.counts() == {"missing": 0, "ok": 192, "failed": 0}, logs
             assert np.all(results.runs["model"] == model)
         assert verify(tmp_path / f"study-{model}.h5").faults == ()
+    (last,) = {line for line in logs.splitlines() if line.startswith("when all tasks are done: ")}
+    words = shlex.split(last.partition(": ")[2])
+    assert words[:2] == ["hpcmoe", "join"]
+    assert cli.main(words[1:]) == 0
+    with open_results(tmp_path / "study.h5") as results:
+        assert results.counts() == {"missing": 0, "ok": 768, "failed": 0}
 
 
 def sbatch(cluster: slurm_cluster.Cluster, folder: Path, job: Job) -> str:

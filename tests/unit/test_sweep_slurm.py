@@ -48,6 +48,8 @@ def test_array_has_a_file_per_model() -> None:
     assert 'hpcmoe.sweep out/study-"$model".h5 --select "$model/*" &' in text
     assert "#SBATCH --array=0-3\n" in text
     assert "models=(flash k3 glm pro)" in text
+    parts = " ".join(f"out/study-{model}.h5" for model in ("flash", "k3", "glm", "pro"))
+    assert f"echo 'when all tasks are done: hpcmoe join out/study.h5 {parts}'; fi\nexit" in text
 
 
 @pytest.mark.parametrize(

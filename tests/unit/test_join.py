@@ -29,7 +29,10 @@ RUNS = "t[13]/tp2ep16/*/ib_*"  # 8 of a model
 
 
 def sweep(path: Path, *arguments: str, select: tuple[str, ...]) -> int:
-    return main([str(path), "--quiet", "--select", *select, *arguments], fake.fake_simulator())
+    line = [str(path), "--quiet", "--select", *select, *arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "orig_argv", line)  # what tells sessions of one second apart
+        return main(line, fake.fake_simulator())
 
 
 def part_of(model: str) -> str:

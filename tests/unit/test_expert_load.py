@@ -277,3 +277,13 @@ def test_two_sources_of_popularity_are_refused(tmp_path: Path, data: Path) -> No
 def test_popularity_of_one_row_stands_for_all_layers() -> None:
     assert expert_load.ExpertLoad(((1, 2),)).of_layer(40) == (1, 2)
     assert expert_load.ExpertLoad(((1, 2), (3, 4))).of_layer(1) == (3, 4)
+
+
+@pytest.mark.parametrize("network", ["roce_hpcc", "roce_dcqcn"])
+def test_messages_that_begin_with_the_last_ack_of_another(network: str) -> None:
+    """The record of a finished flow went to a new one before the controller had seen the last ACK."""
+    scenario = scenario_from_key(
+        f"flash/t4/tp1ep16/ring_direct/{network}", tokens=64, layers=1, overrides={"expert_skew": 1}
+    )
+    sent = sum(int((graph.type == NodeType.COMM_SEND).sum()) for graph in scenario.traces)
+    assert len(runner.run(scenario).flows) == sent

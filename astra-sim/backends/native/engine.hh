@@ -150,6 +150,9 @@ class Engine final : public NativeNetwork {
   std::optional<Mrg32k3a> common_errors_;
   std::vector<std::optional<Mrg32k3a>> link_errors_;
 
+  std::uint32_t acked_flow_ = kNil;  // whose ACK is being processed
+  TimeNs acked_next_avail_ = 0;      // by pacing, once it has left its NIC's list
+
   std::uint32_t epoch_ = 1;  // counts restarts of the counters
   TimeNs epoch_start_ = 0;
   TimeNs record_offset_ = 0;

@@ -115,7 +115,11 @@ std::size_t Engine<Control>::remove_finished(Nic& nic, std::size_t from, std::si
     if (flows_[flow].finished()) {
       flows_[flow].list_position = kNil;
       // Without loss the last ACK was the flow's last packet, so nothing refers to it any more.
-      if (!lossy_) free_flows_.push_back(flow);
+      if (flow == acked_flow_) {
+        acked_next_avail_ = nic.next_avail[i];
+      } else if (!lossy_) {
+        free_flows_.push_back(flow);
+      }
       if (i < chosen) --moved;
       continue;
     }
@@ -221,7 +225,8 @@ template <class Control>
 void Engine<Control>::change_rate(std::uint32_t flow, RateBps rate) {
   QueuePair& qp = flows_[flow];
   Nic& nic = nics_[ports_[qp.nic_port].owner];
-  TimeNs& next_avail = nic.next_avail[qp.list_position];
+  // A flow may have left the list while its own last ACK is processed.
+  TimeNs& next_avail = qp.list_position == kNil ? acked_next_avail_ : nic.next_avail[qp.list_position];
   if (rate != qp.rate) {
     const TimeNs tx_ns = tx_time_at(qp, rate);
     next_avail += tx_ns - qp.last_tx_ns;
@@ -310,6 +315,9 @@ inline void Engine<Control>::receive_ack(std::uint32_t packet_index) {
   std::uint32_t seq = packet.seq;
   if (params_.l2_back_to_zero) seq = seq / params_.l2_chunk_bytes * params_.l2_chunk_bytes;
   flows_[packet.flow].snd_una = std::max<std::uint64_t>(flows_[packet.flow].snd_una, seq);
+  // The client may begin flows at once. The round robin then drops finished ones, and the record of
+  // this one must not go to a new flow before the controller has seen its last ACK.
+  acked_flow_ = packet.flow;
   if (flows_[packet.flow].finished()) complete(packet.flow);
   QueuePair& qp = flows_[packet.flow];
   if (packet.kind == EventKind::nack) qp.snd_nxt = qp.snd_una;
@@ -321,8 +329,11 @@ inline void Engine<Control>::receive_ack(std::uint32_t packet_index) {
                              : now() - (static_cast<std::uint32_t>(now()) - packet.reserved);
     control_.on_ack(*this, packet.flow, AckInfo{packet.seq, marked, packet.int_hops, stamp, &records});
   }
+  acked_flow_ = kNil;
+  const std::uint32_t port = qp.nic_port;
+  if (qp.list_position == kNil && !lossy_) free_flows_.push_back(packet.flow);
   refresh(packet.flow);
-  host_try_send(qp.nic_port);
+  host_try_send(port);
 }
 
 template <class Control>

@@ -59,10 +59,9 @@ def _sessions(opened: Mapping[Path, h5py.File]) -> list[dict[str, Any]]:
 
 
 def _check_new(out: Path) -> None:
-    spool = ResultPaths(out).spool
     if out.exists():
         raise InputError("exists already; name another file or remove it", file=out)
-    if spool.exists():
+    if (spool := ResultPaths(out).spool).exists():
         raise InputError("is left from an earlier file of that name; remove it or name another", file=spool)
 
 

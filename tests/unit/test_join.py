@@ -310,6 +310,8 @@ def test_a_part_that_a_sweep_is_writing_is_refused(
 
 
 def test_a_place_that_cannot_be_written(parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert join(Path(), *parts) == 2
+    assert "error: .: exists already" in capsys.readouterr().err
     assert join(parts[0].parent / "no" / "out.h5", *parts) == 4
     assert "nothing was changed" in capsys.readouterr().err
 

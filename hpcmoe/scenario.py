@@ -23,7 +23,7 @@ from hpcmoe import placement as placing
 from hpcmoe._version import __version__
 from hpcmoe.chakra_nodes import Needs
 from hpcmoe.design import Degrees, RunKey
-from hpcmoe.errors import InputError
+from hpcmoe.errors import InputError, closest_first
 from hpcmoe.model import Model, load_model
 from hpcmoe.overrides import Overrides
 from hpcmoe.parameters import Value
@@ -31,7 +31,7 @@ from hpcmoe.pipeline import build_traces
 from hpcmoe.placement import IN_ORDER, Placement, PlacementLike
 from hpcmoe.topology import Topology
 from hpcmoe.trace import TraceGraph
-from hpcmoe.units import parse_rate_bps, parse_time_ns
+from hpcmoe.units import parse_rate_bps
 from hpcmoe.upstream.config import EcnThreshold, NetworkConfig
 from hpcmoe.upstream.json_files import COLLECTIVES, Implementation, parse_implementation
 
@@ -141,8 +141,7 @@ def scenario_from_key(
     """
     key = RunKey.parse(key) if isinstance(key, str) else key
     changes = Overrides(overrides or {})
-    mode = catalog.load("networks", key.network)
-    delay = changes.external_delay_ns(parse_time_ns(mode["external_delay"]))
+    delay = changes.external_delay_ns(topology.external_delay_ns(key.network))
     placement = placing.parse(placement)
     topo = placing.place(topology.build(key.topology, delay), key.degrees.ranks, placement, str(key))
     model = model or load_model(key.model)
@@ -178,9 +177,15 @@ def _logical_dims(degrees: Degrees) -> tuple[int, ...]:
 
 def _study_network(network: str, changes: Overrides) -> dict[str, Value]:
     values = parameters.defaults("study", "network")
-    for name, value in catalog.load("networks", network)["parameters"].items():
-        parameter = parameters.find(name)
-        values[name] = parameter.parse(str(value), file=str(catalog.file_of("networks", network)))
+    file = str(catalog.file_of("networks", network))
+    given = catalog.load("networks", network).get("parameters")
+    if not isinstance(given, Mapping):
+        raise InputError("not a mapping of parameters", file=file, field="parameters", value=given)
+    for name, value in given.items():
+        if name not in parameters.NETWORK_NAMES:
+            allowed = closest_first(name, parameters.NETWORK_NAMES)[:5]
+            raise InputError("no network parameter", file=file, field=name, value=value, allowed=allowed)
+        values[name] = parameters.find(name).parse(str(value), file=file)
     return parameters.complete(changes.apply("network", values), "network")
 
 
@@ -194,8 +199,15 @@ def _study_ecn(topo: Topology) -> list[EcnThreshold]:
 
 
 def _catalog_implementations(collective: str) -> dict[str, list[Implementation]]:
-    entry = catalog.load("collectives", collective)
-    return {name: [parse_implementation(text) for text in entry[name]] for name in COLLECTIVES}
+    entry, file = catalog.load("collectives", collective), catalog.file_of("collectives", collective)
+    found = {}
+    for name in COLLECTIVES:
+        given = entry.get(name)
+        if not isinstance(given, list) or not given:
+            allowed = "an algorithm per logical dimension, such as [ring, direct]"
+            raise InputError("not a list of algorithms", file=file, field=name, value=given, allowed=allowed)
+        found[name] = [parse_implementation(text, file=file, field=name) for text in given]
+    return found
 
 
 def _same_server(topo: Topology) -> np.ndarray | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hpcmoe import catalog
 from hpcmoe.errors import InputError
+from hpcmoe.units import parse_time_ns
 
 
 class Link(NamedTuple):
@@ -176,6 +177,21 @@ def _check_node(node: int, count: int, file: str | None, field: str) -> None:
         raise InputError(
             "node id out of range", file=file, field=field, value=node, allowed=f"0 to {count - 1}"
         )
+
+
+def external_delay_ns(network: str) -> int:
+    """One-way delay of links without one of their own, in a network mode of the catalog."""
+    value = catalog.load("networks", network).get("external_delay")
+    try:
+        return parse_time_ns(value if isinstance(value, str) else "")
+    except ValueError:
+        raise InputError(
+            "bad delay",
+            file=catalog.file_of("networks", network),
+            field="external_delay",
+            value=value,
+            allowed="a time with its unit such as 0.7us",
+        ) from None
 
 
 def build(name: str, external_delay_ns: int) -> Topology:

@@ -11,9 +11,9 @@ from hpcmoe import catalog, topology_facts, topology_file
 from hpcmoe.commands import common
 from hpcmoe.errors import HpcmoeError, InputError, closest_first
 from hpcmoe.figures.kinds import count_text, style_of
-from hpcmoe.topology import Topology, build
+from hpcmoe.topology import Topology, build, external_delay_ns
 from hpcmoe.topology_text import write_topology
-from hpcmoe.units import format_rate, format_time, parse_time_ns
+from hpcmoe.units import format_rate, format_time
 
 _ABOUT = "Added by 'hpcmoe topology add' from"
 
@@ -81,7 +81,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 def _asked(arguments: argparse.Namespace) -> tuple[Topology, int]:
     """The topology of a name or file, and the delay of its links that have none."""
-    delay_ns = parse_time_ns(catalog.load("networks", arguments.network)["external_delay"])
+    delay_ns = external_delay_ns(arguments.network)
     asked = arguments.topology
     if asked in catalog.names("topologies"):
         if arguments.gpus_per_server is not None:

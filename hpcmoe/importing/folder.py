@@ -18,7 +18,6 @@ from hpcmoe.export import FILES, TRACE_PREFIX
 from hpcmoe.model import Model, load_model
 from hpcmoe.scenario import Scenario, UpstreamFiles, scenario_from_upstream_files
 from hpcmoe.trace import NodeType
-from hpcmoe.units import parse_time_ns
 from hpcmoe.upstream import reports
 from hpcmoe.workload import BYTES_PER_ELEMENT, build_workload
 
@@ -151,7 +150,7 @@ def _with_workload(scenario: Scenario, model: Model, tp: int, ep: int) -> Scenar
 
 
 def _named_topology(found: topology.Topology, name: str, network: str) -> topology.Topology:
-    named = topology.build(name, parse_time_ns(catalog.load("networks", network)["external_delay"]))
+    named = topology.build(name, topology.external_delay_ns(network))
     same = (named.links, named.switch_ids) == (found.links, found.switch_ids)
     return named if same else found
 

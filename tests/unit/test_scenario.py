@@ -261,3 +261,39 @@ def test_the_topology_must_be_named(exported: UpstreamFiles) -> None:
     Path("config.txt").write_text(Path("config.txt").read_text().replace("TOPOLOGY_FILE", "{} "))
     with pytest.raises(InputError, match="TOPOLOGY_FILE: missing"):
         scenario_from_upstream_files(exported)
+
+
+BROKEN_ENTRIES = {
+    ("networks", "title: x"): "external_delay: bad delay; allowed: a time",
+    ("networks", "external_delay: 1"): "external_delay: bad delay (got 1)",
+    ("networks", "external_delay: -1us"): "external_delay: bad delay (got '-1us')",
+    ("networks", "external_delay: 1us"): "parameters: not a mapping of parameters",
+    (
+        "networks",
+        "external_delay: 1us\nparameters: [a]",
+    ): "parameters: not a mapping of parameters (got ['a'])",
+    ("networks", "external_delay: 1us\nparameters: {cc_mod: dcqcn}"): "cc_mod: no network parameter (got",
+    ("networks", "external_delay: 1us\nparameters: {cc_mode: x}"): "cc_mode",
+    ("networks", "- a"): "not a mapping of names to values",
+    ("collectives", "title: x"): "all_reduce: not a list of algorithms; allowed: an algorithm per",
+    ("collectives", "all_reduce: ring"): "all_reduce: not a list of algorithms (got 'ring')",
+    ("collectives", "all_reduce: []"): "all_reduce: not a list of algorithms (got [])",
+    ("collectives", "all_reduce: [rign, ring]"): "all_reduce: unknown algorithm (got 'rign')",
+    ("collectives", "all_reduce: [1, ring]"): "all_reduce: unknown algorithm (got 1)",
+    ("collectives", "all_reduce: [ring]\nall_reduce: [ring]"): "line 2: given twice: all_reduce",
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), BROKEN_ENTRIES)
+def test_faulty_entries_of_the_users_own_catalog(
+    kind: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HPCMOE_CATALOG", str(tmp_path))
+    file = tmp_path / kind / "mine.yaml"
+    file.parent.mkdir()
+    file.write_text(text)
+    key = "flash/t1/tp2ep16/ring_direct/mine" if kind == "networks" else "flash/t1/tp2ep16/mine/ib_cc0"
+    with pytest.raises(InputError) as error:
+        scenario_from_key(key, tokens=1, layers=1)
+    assert str(error.value).startswith(f"{file}: ")
+    assert BROKEN_ENTRIES[kind, text] in str(error.value)

@@ -61,7 +61,7 @@ class Part:
         number = self.numbers[key]
         try:
             found = self._traces.load(number)
-        except (OSError, KeyError, HpcmoeError) as error:
+        except (OSError, LookupError, ValueError, RuntimeError, HpcmoeError) as error:
             raise self._damaged(key, f"its traces cannot be read: {error}") from None
         if found is None and self.runs["status"][number] == schema.STATUS["ok"]:
             raise self._damaged(key, "its traces are neither in the file nor in the spool")

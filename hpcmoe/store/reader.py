@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -45,6 +46,10 @@ class Results:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._file = open_checked(self.path)
+        with _readable(self.path):
+            self._read_head()
+
+    def _read_head(self) -> None:
         self.attrs: dict[str, Any] = {name: _plain(value) for name, value in self._file.attrs.items()}
         self.design: dict[str, Any] = json.loads(self.attrs["design"])
         if definitions := self.design.get("study", {}).get("definitions"):
@@ -185,13 +190,24 @@ class Results:
         return _decoded(schema.RUNS, self._file[schema.RUNS.path][...], stored_factors(self._file))
 
 
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What h5py and the decoders raise about a damaged file is an error of that file."""
+    try:
+        yield
+    except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+        text = "damaged results file; run the sweep again into another one"
+        raise InputError(f"{text}: {error}", file=path) from error
+
+
 def open_checked(path: Path) -> h5py.File:
     """Open for reading without locks, so that a sweep may be writing; refuse what is not ours."""
     if not path.is_file():
         raise InputError("no such results file", file=path)
     file = _open_without_lock(path)
     try:
-        _check_format(path, file)
+        with _readable(path):
+            _check_format(path, file)
     except BaseException:
         file.close()
         raise

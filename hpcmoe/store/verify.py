@@ -133,7 +133,7 @@ def _row_faults(number: int, row: np.void, ranks: np.ndarray, links: np.ndarray)
 def _trace_faults(traces: TraceSource, number: int, row: np.void, ranks: np.ndarray) -> Iterator[str]:
     try:
         found = traces.load(number)
-    except (OSError, KeyError, HpcmoeError) as error:
+    except (OSError, LookupError, ValueError, RuntimeError, HpcmoeError) as error:
         yield f"its traces cannot be read: {error}"
         return
     assert found is not None

@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from hpcmoe.errors import InputError
+from hpcmoe.store import open_results
 from hpcmoe.store.layout import read_row_map
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.rows import rows_checksum
@@ -152,3 +154,24 @@ def test_row_ranges_that_overlap(path: Path) -> None:
         runs["rank_offset"][2] -= 1
         file["/runs"][...] = runs
     assert "/runs: rank_offset and rank_count do not divide /ranks" in verify(path).faults[0].text
+
+
+@pytest.mark.parametrize("part", ["/runs", "/config", "design"])
+def test_a_results_file_without_a_part_of_it_is_named(part: str, path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        if part == "design":
+            file.attrs["design"] = "{"
+        else:
+            del file[part]
+    with pytest.raises(InputError, match="damaged results file") as error, open_results(path):
+        pass
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_text_of_a_run_that_is_no_text(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        rows = file["/runs"][...]
+        rows["key"][0] = b"\xa7"
+        file["/runs"][...] = rows
+    with pytest.raises(InputError, match="damaged results file"), open_results(path):
+        pass

@@ -10,15 +10,16 @@ from types import ModuleType
 from typing import Any
 
 from hpcmoe import analysis, catalog, design
-from hpcmoe.analysis import Figure, ModelFacts, Notice, RunTable, Section
+from hpcmoe.analysis import Figure, ModelFacts, Notice, RunTable, Section, Table
 from hpcmoe.errors import HpcmoeError, InputError
 from hpcmoe.inspect_run import inspect_run
 from hpcmoe.model import Model, load_model
 from hpcmoe.published import load_claims, load_published
 from hpcmoe.reporting import Document, csv_tables, html, markdown, run_page
 from hpcmoe.reporting.claims import numbers
-from hpcmoe.reporting.document import OWN_READING, READING
+from hpcmoe.reporting.document import OWN_READING, READING, SCALED
 from hpcmoe.reporting.run_page import page_name
+from hpcmoe.reporting.text import has_scaled
 from hpcmoe.store import open_results
 
 MARKDOWN_NAME = "report.md"
@@ -114,7 +115,7 @@ def build_document(
         notices=tuple(notice for part in parts for notice in part.notices),
         sections=tuple(_distinct(section for part in parts for section in part.sections)),
         pages=pages or {},
-        reading=tuple(line for part in parts for line in part.reading),
+        reading=tuple(_reading(parts)),
     )
 
 
@@ -126,6 +127,14 @@ class _Part:
     notices: Sequence[Notice]
     sections: Sequence[Section]
     reading: Sequence[tuple[str, str]]
+
+
+def _reading(parts: Sequence[_Part]) -> Iterator[tuple[str, str]]:
+    """What the terms mean; the estimates only where there are any."""
+    items = [item for part in parts for section in part.sections for item in section.items]
+    scaled = any(has_scaled(item) for item in items if isinstance(item, Table))
+    for part in parts:
+        yield from (line for line in part.reading if scaled or line[0] != SCALED)
 
 
 def _distinct(sections: Iterable[Section]) -> Iterator[Section]:

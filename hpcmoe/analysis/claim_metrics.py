@@ -117,7 +117,7 @@ def screening(study: Study) -> Metric:
                 walls[collective][key] = int(runs.numbers["wall_ns"][i])
         matched = walls["ring_ring"].keys() & walls[RING].keys()
         if not matched:
-            return Measured(None, 0, 20, "matched screening runs")
+            return Measured(None, 0, 20, "matched runs with EP ring (ring_ring), outside the study's 768")
         ring, direct = (sum(walls[name][key] for key in matched) for name in ("ring_ring", RING))
         return Measured(1 - direct / ring, len(matched), len(matched), "matched screening runs")
 

@@ -36,7 +36,7 @@ def own_sections(study: OwnStudy, facts: Mapping[str, ModelFacts]) -> list[Secti
         Section(OVERVIEW, (*overview, failed_table(study.runs))),
         Section(BEST, tuple(best_tables(study))),
         Section(EFFECTS, tuple(effect_tables(study)), _EFFECTS_INTRO),
-        Section(BARS, (), "Every finished run, compute time below communication time."),
+        Section(BARS, (), "Every finished run, compute time before communication time."),
         Section("All runs", (runs_table(study.runs),)),
     ]
 

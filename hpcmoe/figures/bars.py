@@ -92,7 +92,7 @@ def _panel(axes: Any, study: Study, model: str, collective: str, network: str) -
     axes.plot(at[~there], np.zeros((~there).sum()), "x", color=style.GAP_COLOR, markersize=4, clip_on=False)
     axes.set_xticks(range(strategies))
     axes.tick_params(axis="x", length=0, pad=11)
-    axes.set_title(f"{collective}, {network}   n = {there.sum()} of {there.size}")
+    axes.set_title(f"{collective}, {network}, n = {there.sum()} of {there.size}")
     style.grid(axes)
     return int((~there).sum())
 

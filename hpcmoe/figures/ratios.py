@@ -36,7 +36,7 @@ def surface_figure(study: Study) -> Figure:
                 design.TOPOLOGIES,
                 [s.upper().replace("EP", "\nEP") for s in design.STRATEGIES],
             )
-            axes.set_title(f"{model}   n = {np.isfinite(values).sum()} of {values.size}")
+            axes.set_title(f"{model}, n = {np.isfinite(values).sum()} of {values.size}")
         panels[0].set_ylabel("topology")
         _bar(figure, panels, norm, "wall time over t6/TP2EP16 (1)")
         notes = ("Each cell is one run over the model's run at t6/TP2EP16. A cross: no finished run.",)

@@ -27,6 +27,8 @@ class Document:
             yield from (item for item in section.items if isinstance(item, Figure))
 
 
+SCALED = "scaled"
+
 READING = (
     (
         "Times",
@@ -62,7 +64,7 @@ READING = (
     ),
     ("gap", "marks a value that no run of this file gives."),
     (
-        "scaled",
+        SCALED,
         (
             "marks a full-model estimate: time of the layers simulated, times all layers over those "
             "simulated. It is not simulated. It is given only for models whose layers are all alike."

@@ -99,7 +99,7 @@ def _sections(inspection: Inspection) -> Iterator[tuple[str, list[str]]]:
             _drawing(
                 drawings.slowdowns(inspection),
                 36,
-                "Messages of the layer by completion time over the least possible.",
+                "Cumulative share of the layer's messages (%) by completion time over the least possible.",
             ),
             *_tables(run_tables.statistics_table(inspection), run_tables.stragglers_table(inspection)),
         ],

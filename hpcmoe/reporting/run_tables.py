@@ -14,6 +14,7 @@ BYTES = Quantity("bytes", "B", 1, 0, "none")
 GBPS = Quantity("rate", "Gbps", 1e-9, 0, "none")
 BUSIEST = 24
 MAIN_SHARE = 0.5
+BEFORE = "Nodes of the layer before: a rank on the path began the layer later than the bottleneck rank did."
 
 
 def _table(
@@ -72,9 +73,10 @@ def nodes_table(inspection: Inspection) -> Table:
         name = found.title if found.layer == inspection.layer else f"{found.title} of layer {found.layer}"
         times = [sum(parts.values()), *parts.values()]
         rows.append([label(name), *(plain(MICROSECONDS, time_ns) for time_ns in times)])
+    early = any(inspection.record.chain[node].layer != inspection.layer for node in inspection.path.by_node())
     return _table(
         "path-nodes", "The path by node of the chain", columns, rows,
-        "Nodes of the layer before: a rank on the path began the layer later than the bottleneck rank did.",
+        *[BEFORE] * early,
     )  # fmt: skip
 
 

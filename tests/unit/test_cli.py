@@ -354,19 +354,33 @@ def test_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
+WRITTEN = [
+    Path("d", *name.split("/"))
+    for name in (
+        "index.html",
+        "report.md",
+        "tables/a.csv",
+        "tables/b.csv",
+        "figures/f.png",
+        "runs/r.html",
+    )
+]
+
+
 def test_sweep_and_report_are_handed_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[Any] = []
     sweep, report = ModuleType("hpcmoe.sweep"), ModuleType("hpcmoe.report")
     sweep.main = lambda argv: seen.append(argv) or 75  # type: ignore[attr-defined]
-    report.write_report = lambda *a, **k: seen.append(a) or [Path("d/index.html")]  # type: ignore[attr-defined]
+    report.write_report = lambda *a, **k: seen.append(a) or WRITTEN  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hpcmoe.sweep", sweep)
     monkeypatch.setitem(sys.modules, "hpcmoe.report", report)
     assert cli.main(["sweep", "out.h5", "--json", "-h"]) == 75
     assert cli.main(["report", "x.h5", "-o", "d"]) == 0
     assert seen == [["out.h5", "--json", "-h"], ("x.h5", "d")]
-    assert capsys.readouterr().out == "d/index.html\n"
+    out = capsys.readouterr().out.splitlines()
+    assert out == ["d/index.html", "d/report.md", "d/tables/ 2 csv", "d/figures/ 1 png", "d/runs/ 1 html"]
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_the_report_of_a_real_file(results_file: Path, tmp_path: Path) -> None:
     assert "1 MoE layer of each model" in shown
     assert "NOT comparable with the published full-model times" in shown
     assert "flash: 1 of 43 MoE layers; scaled by 43/1, not simulated" in shown
+    assert "* **scaled** marks" in shown
     assert "191 of the study's 768 runs present; 0 are not planned" in shown
     assert "Partial: 191 of 192 runs present." in shown
     assert "Gap: 0 of 192 runs present." in shown
@@ -143,6 +144,13 @@ def test_the_report_of_a_real_file(results_file: Path, tmp_path: Path) -> None:
     change = 100 * (estimate / 0.131895 - 1)
     expected = f"| 0.003000 | {estimate:.6f} | 0.131895 | {change:+.1f} % |".replace("-", "\N{MINUS SIGN}")
     assert point.endswith(expected)
+
+
+def test_a_report_on_whole_models_does_not_speak_of_scaling() -> None:
+    shown = markdown.render(document_of(rows_of("flash/*/*/*/*")))
+    assert "all layers. Times stand for the full models" in shown
+    assert "scaled" not in shown
+    assert "gap: 0 of 20 matched runs with EP ring (ring_ring), outside the study's 768" in shown
 
 
 def test_two_reports_on_one_file_are_equal(results_file: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from hpcmoe import manual, start_up
 from hpcmoe._version import __version__
-from hpcmoe.command_line import Parser
+from hpcmoe.command_line import Parser, add_json, add_set
 from hpcmoe.commands import model_parsers, sweep_parsers, topology_parsers, trace_parsers
 from hpcmoe.errors import HpcmoeError, InputError
 
@@ -87,21 +87,6 @@ def _command(commands: _Commands, name: str, command: str, help: str) -> argpars
     return parser
 
 
-def _add_set(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        dest="assignments",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="change a parameter (see 'hpcmoe parameters'); may be repeated",
-    )
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
-
-
 def _add_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="model/topology/strategy/collective/network")
     sweep_parsers.add_study_option(parser)
@@ -127,8 +112,8 @@ def _add_key(parser: argparse.ArgumentParser) -> None:
 def _add_run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run:run", "simulate one configuration of the study")
     _add_key(parser)
-    _add_set(parser)
-    _add_json(parser)
+    add_set(parser)
+    add_json(parser)
     parser.add_argument(
         "--no-fast-forward",
         action="store_false",
@@ -175,7 +160,7 @@ def _add_export(commands: _Commands) -> None:
     parser = _command(commands, "export", "export:export", "write a configuration as upstream's input files")
     _add_key(parser)
     parser.add_argument("directory", metavar="DIR", help="folder to write into, made if it is not there")
-    _add_set(parser)
+    add_set(parser)
 
 
 def _add_simulate(commands: _Commands) -> None:
@@ -210,8 +195,8 @@ def _add_simulate(commands: _Commands) -> None:
         help="messages wait for a request of their receiver (default: false)",
     )
     _add_profile(parser)
-    _add_set(parser)
-    _add_json(parser)
+    add_set(parser)
+    add_json(parser)
 
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
@@ -240,7 +225,7 @@ def _add_crosscheck(commands: _Commands) -> None:
     )
     parser.add_argument("--tokens", type=int, default=512, metavar="N", help="tokens per step (default: 512)")
     parser.add_argument("--layers", type=int, default=1, metavar="N", help="MoE layers (default: 1)")
-    _add_set(parser)
+    add_set(parser)
 
 
 def _add_flows(commands: _Commands) -> None:
@@ -252,7 +237,7 @@ def _add_flows(commands: _Commands) -> None:
     parser.add_argument("--fct", required=True, metavar="OUT", help="flow completion times")
     parser.add_argument("--until-ns", type=int, metavar="T", help="stop at this time, finished or not")
     _add_profile(parser)
-    _add_set(parser)
+    add_set(parser)
 
 
 def _add_report(commands: _Commands) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from hpcmoe.command_line import add_json, positive
+
 Command = Callable[[argparse._SubParsersAction, str, str, str], argparse.ArgumentParser]
 
 
@@ -31,12 +33,12 @@ def _add_plan(commands: argparse._SubParsersAction, command: Command) -> None:
         "--select", metavar="GLOB", nargs="+", action="extend", help="runs (default: all 768)"
     )
     add_study_option(parser)
-    parser.add_argument("--tokens", type=_positive, help="tokens per rank (default: 4096)")
-    parser.add_argument("--layers", type=_positive, help="MoE layers (default: all the model has)")
+    parser.add_argument("--tokens", type=positive, help="tokens per rank (default: 4096)")
+    parser.add_argument("--layers", type=positive, help="MoE layers (default: all the model has)")
     parser.add_argument(
-        "--ranks", type=_positive, metavar="N", nargs="+", help="show these numbers of ranks too"
+        "--ranks", type=positive, metavar="N", nargs="+", help="show these numbers of ranks too"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
 def add_study_option(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +52,7 @@ def _add_study(actions: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="study.yaml", help="default: %(default)s")
     parser = command(actions, "check", "study:check", "check a study file and say what it comes to")
     parser.add_argument("file", metavar="FILE", help="the study file")
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -> None:
@@ -58,7 +60,7 @@ def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -
         commands, "status", "status:status", "tell how far a results file is, and who works on it"
     )
     parser.add_argument("results", metavar="FILE.h5", help="results file")
-    _add_json(parser)
+    add_json(parser)
     parser = command(
         commands, "merge", "merge:merge", "take the traces of finished runs into the results file"
     )
@@ -76,7 +78,7 @@ def _add_file_commands(commands: argparse._SubParsersAction, command: Command) -
     parser.add_argument(
         "--reset", action="store_true", help="mark faulty runs as missing, for the next sweep"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_slurm(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -87,14 +89,14 @@ def _add_slurm(actions: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument("--script", metavar="FILE", help="where to keep the script (default: FILE.h5.sbatch)")
     parser = command(actions, "status", "slurm:status", "tell what became of submitted jobs")
     parser.add_argument("results", metavar="FILE.h5", help="results file")
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_job(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("results", metavar="FILE.h5", help="results file; an array adds the model to its name")
     add("--kind", choices=("plain", "requeue", "array"), default="requeue", help="default: %(default)s")
-    add("--ranks", type=_positive, default=128, help="MPI ranks (default: %(default)s)")
+    add("--ranks", type=positive, default=128, help="MPI ranks (default: %(default)s)")
     add("--time", default="04:00:00", help="time limit (default: %(default)s)")
     add("--mpi", choices=("pmi2", "pmix", "none"), help="srun --mpi (default: what fits mpi4py's MPI)")
     add("--name", default="hpcmoe", help="job name (default: %(default)s)")
@@ -109,21 +111,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="further sbatch option; repeatable",
     )
-    add("--warning", type=_positive, default=120, metavar="SECONDS", help="before the limit (default: 120)")
-    add("--restarts", type=_positive, default=20, help="requeues at most (default: %(default)s)")
+    add("--warning", type=positive, default=120, metavar="SECONDS", help="before the limit (default: 120)")
+    add("--restarts", type=positive, default=20, help="requeues at most (default: %(default)s)")
     add_study_option(parser)
     add("--sweep", metavar="ARGUMENTS", default="", help="arguments of the sweep, as one text: '--layers 1'")
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return value

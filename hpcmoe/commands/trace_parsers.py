@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
+from hpcmoe.command_line import add_json, add_set, positive
 from hpcmoe.commands.sweep_parsers import Command
 from hpcmoe.units import parse_rate_bps, parse_time_ns
 
@@ -25,7 +26,7 @@ def _add_info(actions: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument(
         "traces", metavar="PREFIX|FILE", nargs="+", help="prefix of the traces <prefix>.<rank>.et, or files"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_print(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -35,14 +36,14 @@ def _add_print(actions: argparse._SubParsersAction, command: Command) -> None:
     parser.add_argument(
         "--limit", type=_natural, metavar="N", default=50, help="nodes shown at most (default: %(default)s)"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_validate(actions: argparse._SubParsersAction, command: Command) -> None:
     parser = command(actions, "validate", "et:validate", "list everything that is wrong with the traces")
     parser.add_argument("prefix", metavar="PREFIX", help="prefix of the traces <prefix>.<rank>.et")
     parser.add_argument(
-        "--ranks", type=_positive, metavar="N", help="ranks of the run (default: as many as traces)"
+        "--ranks", type=positive, metavar="N", help="ranks of the run (default: as many as traces)"
     )
     parser.add_argument(
         "--system-configuration",
@@ -57,7 +58,7 @@ def _add_validate(actions: argparse._SubParsersAction, command: Command) -> None
     parser.add_argument(
         "--comm-group-configuration", default="empty", metavar="PATH", help="communicator groups JSON"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_import(commands: argparse._SubParsersAction, command: Command) -> None:
@@ -129,15 +130,8 @@ def _add_validation(commands: argparse._SubParsersAction, command: Command) -> N
         metavar="RATE",
         help="between accelerator and NIC (default: the topology's)",
     )
-    parser.add_argument(
-        "--set",
-        dest="assignments",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="change a parameter (see 'hpcmoe parameters'); may be repeated",
-    )
-    _add_json(parser)
+    add_set(parser)
+    add_json(parser)
 
 
 _SIZE = re.compile(r"([0-9]{1,15}) ?(k|M|G|Ki|Mi|Gi)?B?")
@@ -170,18 +164,7 @@ def _time(text: str) -> int:
         raise argparse.ArgumentTypeError(f"expected a time such as 0.1us, got {text!r}") from None
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
-
-
 def _natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
     return int(text)
-
-
-def _positive(text: str) -> int:
-    value = _natural(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return value

@@ -54,7 +54,7 @@ def value_text(quantity: Quantity, value: Value) -> str:
     """Our value with the quantity's digits; percent carry their sign, other units are in headings."""
     if isinstance(value, str) or value is None:
         return value or ""
-    shown = f"{value * quantity.scale:,.{quantity.decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    shown = f"{value * quantity.scale:z,.{quantity.decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return _signed(shown) + _percent(quantity)
 
 

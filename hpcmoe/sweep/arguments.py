@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcmoe import design, manual
-from hpcmoe.command_line import Parser
+from hpcmoe.command_line import Parser, positive
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
@@ -75,8 +75,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--study", metavar="FILE", help="runs and settings of this study file (see 'hpcmoe study')"
     )
-    parser.add_argument("--tokens", type=_positive, help=f"tokens per rank (default: {TOKENS})")
-    parser.add_argument("--layers", type=_positive, help="MoE layers (default: all the model has)")
+    parser.add_argument("--tokens", type=positive, help=f"tokens per rank (default: {TOKENS})")
+    parser.add_argument("--layers", type=positive, help="MoE layers (default: all the model has)")
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -213,14 +213,4 @@ def _seconds(text: str) -> float:
         value = 0.0
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return value
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return value

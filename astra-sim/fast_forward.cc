@@ -26,7 +26,7 @@ void add_difference(T& sum, const T& early, const T& late, std::uint64_t count, 
 }  // namespace
 
 bool FastForward::make_mark(Mark& mark) const {
-  if (!network_.append_signature(mark.network)) return false;
+  if (!network_.is_at_rest()) return false;
   mark.ranks = system_.quiet_state();
   mark.time = network_.now();
   mark.totals = network_.totals();
@@ -42,9 +42,8 @@ void FastForward::on_quiet() {
   Mark now;
   if (!make_mark(now)) return;
   const auto seen = std::find_if(marks_.rbegin(), marks_.rend(), [&](const Mark& mark) {
-    return mark.ranks.signature == now.ranks.signature && mark.network == now.network &&
-           (system_.repeats_after(mark.ranks, now.ranks) > 0 ||
-            system_.ends_as_repeat(mark.ranks, now.ranks));
+    return mark.ranks.signature == now.ranks.signature && (system_.repeats_after(mark.ranks, now.ranks) > 0 ||
+                                                           system_.ends_as_repeat(mark.ranks, now.ranks));
   });
   if (seen == marks_.rend()) {
     marks_.push_back(std::move(now));

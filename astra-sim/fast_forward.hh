@@ -34,7 +34,6 @@ class FastForward {
  private:
   struct Mark {
     QuietState ranks;
-    std::vector<std::uint64_t> network;
     TimeNs time = 0;
     NetworkTotals totals;
     std::vector<LinkCounters> links;

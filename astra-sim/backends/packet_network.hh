@@ -35,10 +35,9 @@ class PacketNetwork : public NetworkBackend {
   // than `until_ns` runs.
   virtual RunStatus run(std::uint64_t max_events, TimeNs until_ns) = 0;
 
-  // Appends all that the future of an empty network depends on besides absolute time: two equal
-  // appendices mean equal behaviour. False when something is still under way, or when the
-  // parameters make behaviour depend on absolute time or on a running random stream.
-  virtual bool append_signature(std::vector<std::uint64_t>& signature) const = 0;
+  // Whether nothing is under way and nothing of the past is left that could bear on the future: not in
+  // ports, and not as absolute time or a running random stream, which some parameters bring in.
+  virtual bool is_at_rest() const = 0;
   // From now on records carry times later by this much: the clock's owner has added time that was
   // not simulated.
   virtual void offset_records(TimeNs offset_ns) = 0;

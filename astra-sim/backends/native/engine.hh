@@ -38,7 +38,7 @@ class Engine final : public NativeNetwork {
   }
   void set_client(NetworkClient* client) override { client_ = client; }
   RunStatus run(std::uint64_t max_events, TimeNs until_ns) override;
-  bool append_signature(std::vector<std::uint64_t>& signature) const override;
+  bool is_at_rest() const override;
   void offset_records(TimeNs offset_ns) override { record_offset_ = offset_ns; }
   NetworkTotals totals() const override;
   NetworkRecords& records() override { return records_; }

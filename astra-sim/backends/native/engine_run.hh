@@ -157,7 +157,7 @@ bool Engine<Control>::depends_on_absolute_state() const {
 
 // With no packet and no live queue pair nothing is left that the next flow would not start anew.
 template <class Control>
-bool Engine<Control>::append_signature(std::vector<std::uint64_t>&) const {
+bool Engine<Control>::is_at_rest() const {
   if (depends_on_absolute_state() || live_flows_ != 0 || packets_ != 0) return false;
   for (const Port& port : ports_) {
     if (port.busy || port.paused || port.paused_by_us) return false;

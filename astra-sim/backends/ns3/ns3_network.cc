@@ -111,7 +111,7 @@ class Ns3Network final : public PacketNetwork {
   }
 
   // Nothing here is known to repeat.
-  bool append_signature(std::vector<std::uint64_t>&) const override { return false; }
+  bool is_at_rest() const override { return false; }
   void offset_records(TimeNs) override {}
 
   NetworkTotals totals() const override {

@@ -1,11 +1,14 @@
 """Cost per packet-hop of an all-to-all on a leaf-spine network as the number of hosts grows.
 
-    python benchmarks/scale.py [--bytes-per-host N] [--windows W ...] [--repeats N] [HOSTS ...]
+    python benchmarks/scale.py [--bytes-per-host N] [--windows W ...] [--hosts-per-leaf N] [HOSTS ...]
 
 Every host sends the same number of bytes in all, cut into one message per other host: the direct algorithm of
 the system layer, with at most W messages of a rank under way (0: all at once, and so many flows are alive
-that their state does not fit a cache). 400 Gbit/s links of 500 ns; leaves of 16 hosts, 16 spines. The output
-is Markdown; exit code 1 when the last size costs over 20 % more per packet-hop than the first in some window.
+that their state does not fit a cache). 400 Gbit/s links of 500 ns; as many spines as hosts on a leaf. There
+are 8 leaves at every size, so that at every size 7/8 of the bytes cross a spine and packets queue alike;
+leaves of a fixed number of hosts change that: of 32 hosts on leaves of 16, half the bytes stay on the leaf
+and few packets ever wait. The output is Markdown; exit code 1 when the last size costs over 20 % more per
+packet-hop than the first in some window.
 """
 
 from __future__ import annotations
@@ -21,22 +24,21 @@ from hpcmoe.topology import Link, Topology, unnamed
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
 from hpcmoe.upstream.json_files import DIRECT
 
-HOSTS_PER_LEAF = 16
-SPINES = 16
+LEAVES = 8
 LIMIT = 1.2
 
 
-def leaf_spine(hosts: int) -> Topology:
+def leaf_spine(hosts: int, hosts_per_leaf: int) -> Topology:
     """Hosts first, then leaves, then spines."""
-    leaves = range(hosts, hosts + hosts // HOSTS_PER_LEAF)
-    spines = range(leaves.stop, leaves.stop + SPINES)
+    leaves = range(hosts, hosts + hosts // hosts_per_leaf)
+    spines = range(leaves.stop, leaves.stop + hosts_per_leaf)
     rate_bps, delay_ns = 400_000_000_000, 500
-    links = [Link(host, leaves[host // HOSTS_PER_LEAF], rate_bps, delay_ns) for host in range(hosts)]
+    links = [Link(host, leaves[host // hosts_per_leaf], rate_bps, delay_ns) for host in range(hosts)]
     links += [Link(leaf, spine, rate_bps, delay_ns) for leaf in leaves for spine in spines]
     return unnamed(spines.stop, [*leaves, *spines], links)
 
 
-def all_to_all(hosts: int, bytes_per_host: int, window: int) -> Scenario:
+def all_to_all(hosts: int, hosts_per_leaf: int, bytes_per_host: int, window: int) -> Scenario:
     """One all-to-all of all hosts in one chunk; ``window`` messages of a rank under way, 0 is all."""
     node = TraceNode(0, NodeType.COMM_COLL, "all-to-all")
     node.comm_type, node.comm_bytes = CollectiveType.ALL_TO_ALL, bytes_per_host
@@ -44,7 +46,7 @@ def all_to_all(hosts: int, bytes_per_host: int, window: int) -> Scenario:
     return Scenario(
         key="",
         profile="study",
-        topology=leaf_spine(hosts),
+        topology=leaf_spine(hosts, hosts_per_leaf),
         network=parameters.complete(parameters.defaults("study", "network"), "network"),
         ecn=[],
         system={**system, "preferred_dataset_splits": 1},
@@ -58,9 +60,9 @@ def all_to_all(hosts: int, bytes_per_host: int, window: int) -> Scenario:
     )
 
 
-def measure(hosts: int, bytes_per_host: int, window: int) -> tuple[int, float]:
+def measure(hosts: int, hosts_per_leaf: int, bytes_per_host: int, window: int) -> tuple[int, float]:
     """Packet-hops and CPU seconds."""
-    result = runner.run(all_to_all(hosts, bytes_per_host, window))
+    result = runner.run(all_to_all(hosts, hosts_per_leaf, bytes_per_host, window))
     return result.packet_hops, result.seconds
 
 
@@ -69,6 +71,7 @@ def main() -> int:
     parser.add_argument("hosts", metavar="HOSTS", type=int, nargs="*", default=[32, 64, 128, 256])
     parser.add_argument("--bytes-per-host", type=int, default=8_000_000)
     parser.add_argument("--windows", type=int, nargs="+", default=[8, 0], help="default: 8 and 0, no limit")
+    parser.add_argument("--hosts-per-leaf", type=int, help=f"default: {LEAVES} leaves at every size")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     print("\n".join(machine_facts()), "", sep="\n")
@@ -76,7 +79,8 @@ def main() -> int:
     for window in arguments.windows:
         costs = []
         for hosts in arguments.hosts:
-            task = (measure, hosts, arguments.bytes_per_host, window)
+            per_leaf = arguments.hosts_per_leaf or hosts // LEAVES
+            task = (measure, hosts, per_leaf, arguments.bytes_per_host, window)
             hops, seconds = min(
                 (in_fresh_process(*task) for _ in range(arguments.repeats)), key=lambda r: r[1]
             )

@@ -1,13 +1,13 @@
 // Event queue: a timing wheel of one-nanosecond slots in front of a heap for far events.
 //
-// Order is total: by time, then by order of scheduling. Within the wheel's horizon a slot is a FIFO
-// list, which keeps that order for free. An event beyond the horizon waits in the heap and moves
-// into its slot when time has come close enough, which is before anything can be scheduled there
-// directly; so the heap's events, scheduled earlier, stand first.
+// Order is total: by time, then by order of scheduling. Within the wheel's horizon a slot is a chain
+// of chunks that events are appended to, which keeps that order for free. An event beyond the horizon
+// waits in the heap and moves into its slot when time has come close enough, which is before anything
+// can be scheduled there directly; so the heap's events, scheduled earlier, stand first.
 //
-// An event is a 32-byte record in one pool; a packet in flight *is* its arrival event, and a packet
-// in a port's queue is the same record linked there. Nothing is allocated per packet once the pool
-// has grown to the run's working set. Indices, not pointers: the pool may move when it grows.
+// Events are values: a packet in flight *is* its arrival event. Packets of one size on links of one
+// kind land in few slots at a time, so appending writes to lines that are in the cache, and a slot is
+// read in order. Nothing is allocated per packet once the chunks have grown to the run's working set.
 #pragma once
 
 #include <bit>
@@ -16,53 +16,11 @@
 #include <queue>
 #include <vector>
 
-#include "core/huge_pages.hh"
+#include "core/event.hh"
+#include "core/event_chunks.hh"
 #include "core/types.hh"
 
 namespace hpcmoe {
-
-constexpr std::uint32_t kNil = ~std::uint32_t{0};
-
-enum class EventKind : std::uint8_t {
-  // packets: the event is the arrival at port `target`
-  data,
-  ack,
-  nack,
-  pfc,
-  // everything else
-  tx_done,          // port `target` has sent its packet
-  flow_initialise,  // first of the two zero-delay steps of a flow's start
-  flow_begin,
-  wake_up,        // host port `target`, generation `seq`
-  rank_timer,     // system layer, rank `target`
-  control_alpha,  // queue pair timers: `flow`, generation `seq`
-  control_decrease,
-  control_increase,
-  nic_resume,
-  nic_rearm,
-  queue_monitor,
-};
-
-struct Event {
-  std::uint32_t next = kNil;
-  std::uint32_t target = 0;   // receiving port, or a timer's subject
-  std::uint32_t flow = 0;     // queue pair
-  std::uint32_t seq = 0;      // data: first byte; ACK: next byte expected; timers: generation
-  std::uint32_t wire = 0;     // bytes on the wire
-  std::uint32_t in_port = 0;  // switch port the packet came in by, while it is queued
-  EventKind kind = EventKind::data;
-  std::uint8_t flags = 0;
-  std::uint8_t hop = 0;  // switches passed so far
-  std::uint8_t int_hops = 0;
-  std::uint32_t reserved = 0;
-};
-static_assert(sizeof(Event) == 32);
-
-// Packet flags.
-constexpr std::uint8_t kEcnMarked = 1;   // congestion experienced
-constexpr std::uint8_t kEcnEcho = 2;     // ACK: the data packet was marked
-constexpr std::uint8_t kCarriesInt = 4;  // the packet has an INT field
-constexpr std::uint8_t kPfcPause = 8;    // PFC: pause, else resume
 
 class EventWheel {
  public:
@@ -70,40 +28,32 @@ class EventWheel {
   explicit EventWheel(TimeNs horizon_ns);
 
   TimeNs now() const { return now_; }
-  bool empty() const { return near_ == 0 && far_.empty(); }
+  bool empty() const { return occupied_slots_ == 0 && far_.empty(); }
+  ChunkPool& chunks() { return chunks_; }
+  const ChunkPool& chunks() const { return chunks_; }
 
-  std::uint32_t allocate();
-  void release(std::uint32_t index) {
-    events_[index].next = free_;
-    free_ = index;
-    --live_;
+  HPCMOE_INLINE void schedule(const Event& event, TimeNs time) {
+    schedule(event, time, [](Event&) {});
   }
-  void prefetch(std::uint32_t index) const { __builtin_prefetch(&events_[index]); }
-  Event& operator[](std::uint32_t index) { return events_[index]; }
-  std::uint32_t capacity() const { return static_cast<std::uint32_t>(events_.size()); }
-  std::uint32_t live() const { return live_; }  // records in use
 
-  HPCMOE_INLINE void schedule_at(std::uint32_t index, TimeNs time) {
+  // Schedules a copy that `amend` changes in its place. An event that was changed just before it is copied
+  // would make the copy wait for the narrow writes to arrive.
+  template <class Amend>
+  HPCMOE_INLINE void schedule(const Event& event, TimeNs time, Amend amend) {
     assert(time >= now_);
     if (time - now_ < size_) [[likely]] {
-      append(index, time);
+      amend(append(event, time));
     } else {
-      schedule_far(index, time);
+      Event amended = event;
+      amend(amended);
+      schedule_far(amended, time);
     }
   }
 
   // Time of the earliest event, or kNever.
   HPCMOE_INLINE TimeNs next_time() const {
-    if (near_ == 0) return far_next_;
-    const std::size_t start = now_ & mask_;
-    std::size_t word = start >> 6;
-    std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (start & 63));
-    while (bits == 0) {  // near_ > 0, so some slot within one turn is occupied
-      word = (word + 1) & (occupied_.size() - 1);
-      bits = occupied_[word];
-    }
-    const std::size_t slot = (word << 6) + static_cast<std::size_t>(std::countr_zero(bits));
-    return now_ + ((slot - start) & mask_);
+    if (occupied_slots_ == 0) return far_next_;
+    return now_ + ((first_occupied(now_ & mask_) - now_) & mask_);
   }
 
   // Moves the clock to `time`, which must be next_time().
@@ -114,62 +64,123 @@ class EventWheel {
       admit_far();
   }
 
-  // Takes all events of the current instant; the result is the first of a list linked by `next`.
-  // Events scheduled for the same instant while that list runs form the next batch.
-  std::uint32_t take_batch() {
-    const std::uint32_t tail = tails_[now_ & mask_];
-    if (tail == kNil) return kNil;
-    const std::uint32_t head = events_[tail].next;
-    events_[tail].next = kNil;
-    clear(now_ & mask_);
-    return head;
+  // Runs all events of the current instant, also those that `handle` schedules for it: one batch after
+  // the other. If `ahead`, `prepare` sees the events of the next chunk before those of this one are handled:
+  // time for what they will touch to arrive from memory.
+  template <class Handle, class Prepare>
+  HPCMOE_INLINE std::uint64_t run_instant(Handle handle, bool ahead, Prepare prepare) {
+    std::uint64_t count = 0;
+    while (true) {
+      const Slot batch = slots_[now_ & mask_];
+      if (batch.tail == nullptr) return count;
+      clear(now_ & mask_);
+      for (EventChunk* chunk = batch.first; chunk != nullptr;) {
+        EventChunk* const following = chunk->next;
+        const Event* const end = following != nullptr ? chunk->events + kChunkEvents : batch.tail;
+        if (ahead) look_ahead({chunk, batch.tail, (now_ - 1) & mask_}, prepare);
+        count += static_cast<std::uint64_t>(end - chunk->events);
+        for (const Event* event = chunk->events; event != end; ++event) handle(*event);
+        chunks_.give(chunk);
+        chunk = following;
+      }
+    }
   }
 
-  // The events of the batches taken so far have run.
-  void count_done(std::uint64_t events) { near_ -= events; }
-
  private:
+  struct Slot {
+    Event* tail = nullptr;  // where the next event goes
+    EventChunk* first = nullptr;
+  };
   struct Far {
     TimeNs time;
     std::uint64_t sequence;
-    std::uint32_t index;
+    Event event;
     bool operator>(const Far& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
   };
 
-  void schedule_far(std::uint32_t index, TimeNs time);
+  // A chunk of the slot `slot`, whose last event ends at `tail`. The running batch counts as the slot before.
+  struct Place {
+    const EventChunk* chunk;
+    const Event* tail;
+    std::size_t slot;
+  };
+
+  template <class Prepare>
+  HPCMOE_INLINE void look_ahead(Place place, Prepare prepare) const {
+    if (!step(place)) return;
+    const Event* const end = place.chunk->next != nullptr ? place.chunk->events + kChunkEvents : place.tail;
+    for (const Event* event = place.chunk->events; event != end; ++event) prepare(*event);
+    if (step(place)) prefetch(place.chunk);
+  }
+
+  // To the chunk whose turn is next, as things stand.
+  HPCMOE_INLINE bool step(Place& place) const {
+    if (place.chunk->next != nullptr) {
+      place.chunk = place.chunk->next;
+      return true;
+    }
+    if (occupied_slots_ == 0) return false;
+    const std::size_t slot = first_occupied((place.slot + 1) & mask_);
+    place = {slots_[slot].first, slots_[slot].tail, slot};
+    return true;
+  }
+
+  // The first occupied slot from `start` on, round the wheel; there is one.
+  HPCMOE_INLINE std::size_t first_occupied(std::size_t start) const {
+    std::size_t word = start >> 6;
+    std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (start & 63));
+    while (bits == 0) {
+      word = (word + 1) & (occupied_.size() - 1);
+      bits = occupied_[word];
+    }
+    return (word << 6) + static_cast<std::size_t>(std::countr_zero(bits));
+  }
+
+  HPCMOE_INLINE static void prefetch(const EventChunk* chunk) {
+    for (std::size_t line = 0; line < kChunkBytes; line += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(chunk) + line);
+    }
+  }
+
+  void schedule_far(const Event& event, TimeNs time);
   void admit_far();
 
-  HPCMOE_INLINE void append(std::uint32_t index, TimeNs time) {
-    const std::size_t slot = time & mask_;
-    const std::uint32_t tail = tails_[slot];
-    if (tail == kNil) {
-      events_[index].next = index;
-      occupied_[slot >> 6] |= std::uint64_t{1} << (slot & 63);
+  HPCMOE_INLINE Event& append(const Event& event, TimeNs time) {
+    Slot& slot = slots_[time & mask_];
+    if (needs_chunk(slot.tail)) extend(time & mask_);
+    *slot.tail = event;
+    return *slot.tail++;
+  }
+
+  HPCMOE_INLINE void extend(std::size_t index) {
+    Slot& slot = slots_[index];
+    EventChunk* const chunk = chunks_.take();
+    if (slot.tail == nullptr) {
+      slot.first = chunk;
+      occupied_[index >> 6] |= std::uint64_t{1} << (index & 63);
+      ++occupied_slots_;
     } else {
-      events_[index].next = events_[tail].next;
-      events_[tail].next = index;
+      chunk_of(slot.tail - 1)->next = chunk;
     }
-    tails_[slot] = index;
-    ++near_;
+    slot.tail = chunk->events;
   }
 
-  void clear(std::size_t slot) {
-    tails_[slot] = kNil;
-    occupied_[slot >> 6] &= ~(std::uint64_t{1} << (slot & 63));
+  void clear(std::size_t index) {
+    slots_[index].tail = nullptr;
+    occupied_[index >> 6] &= ~(std::uint64_t{1} << (index & 63));
+    --occupied_slots_;
   }
 
-  Pool<Event> events_;
-  std::vector<std::uint32_t> tails_;  // per slot the last event; its `next` is the first
+  ChunkPool chunks_;
+  std::vector<Slot> slots_;
   std::vector<std::uint64_t> occupied_;
   std::priority_queue<Far, std::vector<Far>, std::greater<Far>> far_;
   TimeNs far_next_ = kNever;  // time of the heap's first
   TimeNs now_ = 0;
   TimeNs size_ = 0;
   std::size_t mask_ = 0;
-  std::uint64_t near_ = 0;  // events in the wheel and in the running batch
+  std::size_t occupied_slots_ = 0;
   std::uint64_t far_sequence_ = 0;
-  std::uint32_t free_ = kNil;
-  std::uint32_t live_ = 0;
 };
 
 }  // namespace hpcmoe

@@ -2,6 +2,7 @@
 // megabytes spends more time on address translation than on anything else.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -23,7 +24,7 @@ struct HugePageAllocator {
 
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    const std::size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+    const std::size_t alignment = bytes >= kHugePage ? kHugePage : std::max(kCacheLine, alignof(T));
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void* memory = std::aligned_alloc(alignment, rounded);
     if (memory == nullptr) throw std::bad_alloc();

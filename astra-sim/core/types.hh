@@ -10,10 +10,12 @@ namespace hpcmoe {
 using TimeNs = std::uint64_t;
 using RateBps = std::uint64_t;
 
-// For the few functions of the hot path that the compiler would otherwise not inline.
+// For the few functions of the hot path that the compiler would otherwise not inline, and for those that only
+// prefetch: the compiler takes a call of such a function for one without effect and drops it.
 #define HPCMOE_INLINE [[gnu::always_inline]] inline
 
 constexpr TimeNs kNever = ~TimeNs{0};
+constexpr std::uint32_t kNil = ~std::uint32_t{0};  // no index
 
 // A fault of the input that only the simulator can see. The message is for the user: it names the
 // field, the value and what is allowed.

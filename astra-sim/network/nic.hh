@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/types.hh"
+#include "network/queue_pair.hh"
 
 namespace hpcmoe {
 
@@ -45,6 +46,14 @@ struct Nic {
   bool wake_pending = false;
   std::uint32_t wake_generation = 0;
   TimeNs wake_time = 0;
+
+  // What serving the flow behind the last one served will touch; mostly it is the next.
+  HPCMOE_INLINE void prefetch_next(const QueuePair* queue_pairs) const {
+    const std::size_t next = last_served + std::size_t{1};
+    if (next >= flows.size()) return;
+    __builtin_prefetch(&next_avail[next]);
+    __builtin_prefetch(&queue_pairs[flows[next]]);
+  }
 };
 
 // A host's simulated PCIe pauses.

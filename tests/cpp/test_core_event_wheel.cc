@@ -1,7 +1,9 @@
 // The event wheel: one total order by time, then by order of scheduling.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <ostream>
 #include <random>
@@ -16,32 +18,26 @@ namespace {
 
 using Log = std::vector<std::pair<TimeNs, std::uint32_t>>;
 
-void schedule(EventWheel& wheel, TimeNs time, std::uint32_t what) {
-  const std::uint32_t event = wheel.allocate();
-  wheel[event].seq = what;
-  wheel.schedule_at(event, time);
-}
+void schedule(EventWheel& wheel, TimeNs time, std::uint32_t what) { wheel.schedule({.seq = what}, time); }
+
+constexpr auto kNoPreparation = [](const Event&) {};
 
 // Runs everything; `on_event(time, what)` may schedule more.
 template <class OnEvent>
-Log run(EventWheel& wheel, OnEvent on_event) {
+Log run(EventWheel& wheel, OnEvent on_event, bool ahead = false) {
   Log log;
+  std::uint64_t handled = 0;
   while (wheel.next_time() != kNever) {
     wheel.advance(wheel.next_time());
-    std::uint64_t done = 0;
-    for (std::uint32_t event; (event = wheel.take_batch()) != kNil;) {
-      while (event != kNil) {
-        const std::uint32_t next = wheel[event].next;
-        const std::uint32_t what = wheel[event].seq;
-        wheel.release(event);
-        ++done;
-        log.emplace_back(wheel.now(), what);
-        on_event(wheel.now(), what);
-        event = next;
-      }
-    }
-    wheel.count_done(done);
+    handled += wheel.run_instant(
+        [&](const Event& event) {
+          log.emplace_back(wheel.now(), event.seq);
+          on_event(wheel.now(), event.seq);
+        },
+        ahead, kNoPreparation);
   }
+  CHECK(handled == log.size());
+  CHECK(wheel.chunks().taken() == 0);
   return log;
 }
 
@@ -55,7 +51,7 @@ TEST_CASE("wheel: an empty wheel has no next time") {
   EventWheel wheel(1000);
   CHECK(wheel.empty());
   CHECK(wheel.next_time() == kNever);
-  CHECK(wheel.take_batch() == kNil);
+  CHECK(wheel.run_instant([](const Event&) {}, true, kNoPreparation) == 0);
 }
 
 TEST_CASE("wheel: events run by time, and first in, first out at equal times") {
@@ -132,35 +128,67 @@ TEST_CASE("wheel: next_time does not move the clock") {
   CHECK(wheel.next_time() == 100);
 }
 
-TEST_CASE("wheel: records of the pool are used again, and come back clean") {
-  EventWheel wheel(1024);
-  const std::uint32_t first = wheel.allocate();
-  const std::uint32_t second = wheel.allocate();
-  CHECK(wheel.live() == 2);
-  wheel[first].flags = kEcnMarked;
-  wheel[first].hop = 3;
-  wheel[first].wire = 99;
-  wheel.release(first);
-  CHECK(wheel.live() == 1);
-  CHECK(wheel.allocate() == first);
-  CHECK(wheel[first].flags == 0);
-  CHECK(wheel[first].hop == 0);
-  CHECK(wheel[first].wire == 0);
-  CHECK(wheel[first].next == kNil);
-  CHECK(wheel.capacity() == 2);
-  wheel.release(second);
-  wheel.release(first);
-  CHECK(wheel.live() == 0);
+TEST_CASE("wheel: an instant of any number of events keeps their order") {
+  for (std::uint32_t count = 1; count < 5 * kChunkEvents; ++count) {
+    EventWheel wheel(1024);
+    Log expected;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      schedule(wheel, 3, i);
+      expected.emplace_back(3, i);
+    }
+    expected.emplace_back(3, count);
+    const auto on_event = [&](TimeNs now, std::uint32_t what) {
+      if (what == 0) schedule(wheel, now, count);  // behind all of them
+    };
+    const Log log = run(wheel, on_event, count % 2 == 0);
+    CHECK(log == expected);
+  }
 }
 
-TEST_CASE("wheel: a run of many events needs no more records than are pending at once") {
+TEST_CASE("wheel: looking ahead, events are prepared in order before they are handled") {
+  EventWheel wheel(1024);
+  constexpr std::uint32_t kCount = 4 * kChunkEvents + 3;
+  for (std::uint32_t i = 0; i < kCount; ++i) schedule(wheel, 0, i);
+  for (std::uint32_t i = 0; i < kCount; ++i) schedule(wheel, 900, kCount + i);  // the next instant
+  std::vector<std::uint32_t> prepared;
+  std::uint32_t handled = 0;
+  while (wheel.next_time() != kNever) {
+    wheel.advance(wheel.next_time());
+    wheel.run_instant(
+        [&](const Event& event) {
+          CHECK(event.seq == handled++);
+          if (event.seq >= kChunkEvents) {
+            CHECK(std::find(prepared.begin(), prepared.end(), event.seq) != prepared.end());
+          }
+        },
+        true, [&](const Event& event) { prepared.push_back(event.seq); });
+  }
+  CHECK(handled == 2 * kCount);
+  REQUIRE(prepared.size() == 2 * kCount - kChunkEvents);  // nothing comes before the first chunk
+  for (std::uint32_t i = 0; i < prepared.size(); ++i) CHECK(prepared[i] == i + kChunkEvents);
+}
+
+TEST_CASE("wheel: every field of an event comes back, near and far") {
+  for (const TimeNs time : {TimeNs{10}, TimeNs{1'000'000}}) {
+    EventWheel wheel(1024);
+    const Event sent{1, 2, 3, 4, 5, EventKind::nack, kEcnMarked, 6, 7};
+    wheel.schedule(sent, time);
+    wheel.advance(wheel.next_time());
+    wheel.run_instant([&](const Event& e) { CHECK(std::memcmp(&e, &sent, sizeof e) == 0); }, false,
+                      kNoPreparation);
+    CHECK(wheel.now() == time);
+  }
+}
+
+TEST_CASE("wheel: a run of many events needs no more chunks than are pending at once") {
   EventWheel wheel(1024);
   for (std::uint32_t i = 0; i < 10; ++i) schedule(wheel, i, 0);
+  std::size_t most = 0;
   run(wheel, [&](TimeNs now, std::uint32_t) {
+    most = std::max(most, wheel.chunks().taken());
     if (now < 100'000) schedule(wheel, now + 37, 0);
   });
-  CHECK(wheel.capacity() == 10);
-  CHECK(wheel.live() == 0);
+  CHECK(most <= 11);  // one of them is the running batch
 }
 
 // The same random schedule on the wheel and on an ordered multimap, whose order is the definition.

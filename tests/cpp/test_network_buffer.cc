@@ -21,6 +21,12 @@ Port ingress(std::uint32_t headroom, std::uint32_t alpha_shift = 3) {
   return port;
 }
 
+std::uint32_t pop_seq(EventQueue& queue, ChunkPool& pool) {
+  const std::uint32_t seq = queue.front().seq;
+  queue.pop(pool);
+  return seq;
+}
+
 }  // namespace
 
 TEST_CASE("buffer: the first 4096 bytes of a port are its own") {
@@ -159,22 +165,43 @@ TEST_CASE("buffer: any order of admissions and releases ends empty") {
 }
 
 TEST_CASE("packet queue: first in, first out, and usable again when empty") {
-  EventWheel pool(1024);
-  PacketQueue queue;
+  ChunkPool pool;
+  EventQueue queue;
   CHECK(queue.empty());
   for (int round = 0; round < 3; ++round) {
-    const std::uint32_t a = pool.allocate(), b = pool.allocate(), c = pool.allocate();
-    queue.push(pool, a);
-    queue.push(pool, b);
-    CHECK(queue.pop(pool) == a);
-    queue.push(pool, c);
-    CHECK(queue.pop(pool) == b);
-    CHECK(queue.pop(pool) == c);
+    queue.push(pool, {.seq = 1});
+    queue.push(pool, {.seq = 2});
+    CHECK(pop_seq(queue, pool) == 1);
+    queue.push(pool, {.seq = 3});
+    CHECK(pop_seq(queue, pool) == 2);
+    CHECK(pop_seq(queue, pool) == 3);
     CHECK(queue.empty());
-    pool.release(a);
-    pool.release(b);
-    pool.release(c);
   }
+  CHECK(pool.taken() == 1);
+}
+
+TEST_CASE("packet queue: random use keeps the order, and gives chunks back") {
+  std::mt19937 random(3);
+  ChunkPool pool;
+  std::vector<EventQueue> queues(3);
+  std::uint32_t pushed[3] = {}, popped[3] = {};
+  for (int phase = 0; phase < 40; ++phase) {
+    const std::uint32_t odds = phase % 2 == 0 ? 7 : 3;  // of ten: queues grow, then shrink
+    for (int i = 0; i < 200; ++i) {
+      const std::size_t q = random() % 3;
+      if (random() % 10 < odds) {
+        queues[q].push(pool, {.seq = pushed[q]++});
+      } else if (!queues[q].empty()) {
+        CHECK(pop_seq(queues[q], pool) == popped[q]++);
+      }
+    }
+  }
+  for (std::size_t q = 0; q < 3; ++q) {
+    while (!queues[q].empty()) CHECK(pop_seq(queues[q], pool) == popped[q]++);
+    CHECK(popped[q] == pushed[q]);
+    CHECK(pushed[q] > 10 * kChunkEvents);
+  }
+  CHECK(pool.taken() == 3);  // each keeps one
 }
 
 TEST_CASE("bit row: finds the first set bit of a range") {

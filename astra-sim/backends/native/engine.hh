@@ -2,7 +2,8 @@
 //
 // An event handler does exactly what the RDMA model prescribes, in its program order, because equal
 // times run in order of scheduling. Members are grouped by who acts: host, switch, link, clock.
-// Handlers take indices: any call that may create an event or a queue pair may move the pools.
+// A packet is handed on by reference to the event that brought it, which stays where it is until its
+// handler returns. Queue pairs go by index: any call that may create one may move their pool.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,9 @@
 #include "core/event_wheel.hh"
 #include "core/mrg32k3a.hh"
 #include "network/congestion/ack_info.hh"
+#include "network/int_pool.hh"
 #include "network/nic.hh"
+#include "network/path_table.hh"
 #include "network/port.hh"
 #include "network/queue_pair.hh"
 #include "network/routing.hh"
@@ -65,26 +68,29 @@ class Engine final : public NativeNetwork {
   void make_error_models();
 
   // clock
-  void dispatch(std::uint32_t event);
-  void arrive(std::uint32_t packet);
+  void dispatch(const Event& event);
+  bool outgrows_cache() const;
+  void prepare(const Event& event) const;
+  void arrive(const Event& packet);
   void on_tx_done(std::uint32_t port);
-  std::uint32_t new_packet(EventKind kind);
-  void drop_packet(std::uint32_t packet);
-  void free_packet(std::uint32_t packet);
+  void drop_packet(const Event& packet);
+  void end_packet(const Event& packet);
   bool lost_on_link(std::uint32_t port);
   void restart_counters();
 
   // link
-  void transmit(std::uint32_t port, std::uint32_t packet);
-  void receive_pfc(std::uint32_t packet);
-  std::uint32_t make_pfc(bool pause);
+  template <class Amend>
+  void transmit(std::uint32_t port, EventKind kind, std::uint32_t wire, const Event& packet, Amend amend);
+  void transmit_first(std::uint32_t port, EventQueue& queue);
+  void receive_pfc(const Event& packet);
+  Event make_pfc(bool pause);
 
   // switch
-  void switch_receive(std::uint32_t packet);
+  void switch_receive(const Event& packet);
   void switch_try_send(std::uint32_t port);
-  void leave_switch(std::uint32_t port, std::uint32_t packet);
-  void mark_ecn(Port& port, Event& packet);
-  void push_int(const Port& port, std::uint32_t packet);
+  bool leave_switch(std::uint32_t port, const Event& packet);
+  bool draw_mark(Port& port);
+  std::uint8_t push_int(const Port& port, const Event& packet);
   void send_pfc(std::uint32_t port, bool pause);
 
   // host
@@ -98,20 +104,22 @@ class Engine final : public NativeNetwork {
   TimeNs tx_time_at(const QueuePair& qp, RateBps rate) const;
   void plan_wake_up(Nic& nic);
   void schedule_wake_up(Nic& nic, TimeNs time);
-  void on_wake_up(std::uint32_t event);
+  void on_wake_up(const Event& event);
   void refresh(std::uint32_t flow);
-  void receive_data(std::uint32_t packet);
-  void reply(std::uint32_t packet, EventKind kind, std::uint32_t seq);
-  void receive_ack(std::uint32_t packet);
+  void receive_data(const Event& packet);
+  void reply(const Event& packet, EventKind kind, std::uint32_t seq);
+  void receive_ack(const Event& packet);
   void complete(std::uint32_t flow);
   void maybe_pause_nic(std::uint32_t flow);
   void send_host_pfc(std::uint32_t port, bool pause);
 
   // flows
   std::uint32_t new_flow();
-  void set_path(std::uint32_t flow);
+  void set_path(std::uint32_t flow, std::uint32_t src, std::uint32_t dst);
   std::size_t pair_index(std::uint32_t src, std::uint32_t dst) const;
   std::uint16_t next_source_port(std::uint32_t src, std::uint32_t dst);
+  std::uint32_t source_of(const QueuePair& qp) const { return ports_[qp.nic_port].node; }
+  std::uint32_t destination_of(const QueuePair& qp) const { return ports_[qp.ack_port].node; }
   void record_flow(const QueuePair& qp);
 
   // monitors
@@ -124,7 +132,7 @@ class Engine final : public NativeNetwork {
   Topology topology_;
   Routing routing_;
   Control control_;
-  EventWheel wheel_;  // its first events are the ports' tx_done events, at the ports' indices
+  EventWheel wheel_;
   NetworkClient* client_ = nullptr;
 
   Pool<Port> ports_;
@@ -136,15 +144,14 @@ class Engine final : public NativeNetwork {
 
   Pool<QueuePair> flows_;
   std::vector<std::uint32_t> free_flows_;
-  Pool<std::uint32_t> paths_;  // per flow: data path, then ACK path, path_stride_ ports each
-  std::uint32_t path_stride_ = 0;
+  PathTable paths_;
   std::vector<std::uint32_t> walked_;  // scratch of set_path
   struct PortCounter {
     std::uint16_t next = 0;
     std::uint32_t epoch = 0;
   };
   std::vector<PortCounter> source_ports_;
-  Pool<IntRecords> int_records_;  // by event index, when the controller reads INT
+  IntPool int_records_;  // of packets in the network, when the controller reads INT
 
   StreamPerDraw ecn_streams_;
   std::optional<Mrg32k3a> common_errors_;
@@ -161,7 +168,7 @@ class Engine final : public NativeNetwork {
   std::uint64_t pending_rank_timers_ = 0;
   TimeNs last_progress_ = 0;
   TimeNs next_sample_ = kNever;
-  std::uint32_t parked_monitor_ = kNil;  // its event, while the network is empty
+  bool monitor_parked_ = false;  // while the network is empty
   TimeNs parked_at_ = 0;
   bool has_errors_ = false;
   bool lossy_ = false;  // a packet was lost or sent again: old packets may outlive their flow

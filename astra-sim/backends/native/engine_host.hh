@@ -35,8 +35,8 @@ void Engine<Control>::begin_flow(std::uint32_t flow) {
 template <class Control>
 inline void Engine<Control>::refresh(std::uint32_t flow) {
   const QueuePair& qp = flows_[flow];
+  if (qp.list_position == kNil) return;
   Nic& nic = nics_[ports_[qp.nic_port].owner];
-  if (qp.list_position >= nic.flows.size() || nic.flows[qp.list_position] != flow) return;
   nic.sendable.set(qp.list_position, qp.bytes_left() > 0 && !qp.window_bound());
   nic.finished.set(qp.list_position, qp.finished());
 }
@@ -47,9 +47,7 @@ void Engine<Control>::host_try_send(std::uint32_t port_index) {
   if (port.busy) return;
   const bool acks_paused = port.paused && !params_.ack_high_prio;
   if (!acks_paused && !port.priority.empty()) {
-    const std::uint32_t packet = port.priority.pop(wheel_);
-    port.queued_bytes -= wheel_[packet].wire;
-    transmit(port_index, packet);
+    transmit_first(port_index, port.priority);
     return;
   }
   Nic& nic = nics_[port.owner];
@@ -149,21 +147,27 @@ void Engine<Control>::forget_queue_pairs(Nic& nic) {
 
 template <class Control>
 inline void Engine<Control>::send_data(std::uint32_t port_index, std::uint32_t flow) {
-  const std::uint32_t packet_index = new_packet(EventKind::data);
   QueuePair& qp = flows_[flow];
-  Event& packet = wheel_[packet_index];
-  const auto payload =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.payload_bytes, qp.bytes_left()));
-  packet.flow = flow;
-  packet.seq = static_cast<std::uint32_t>(qp.snd_nxt);
-  packet.wire = payload + qp.header_bytes;
-  packet.flags = qp.carries_int ? kCarriesInt : 0;
-  packet.reserved = static_cast<std::uint32_t>(now());  // build time, for TIMELY
+  const std::uint32_t payload = std::min(params_.payload_bytes, qp.bytes_left());
+  const std::uint32_t wire = payload + qp.header_bytes;
+  auto extra = static_cast<std::uint32_t>(now());
+  if constexpr (Control::kReadsInt) {
+    if (qp.carries_int) extra = int_records_.take();
+  }
+  ++packets_;
+  static constexpr Event kData{.kind = EventKind::data};
+  transmit(port_index, EventKind::data, wire, kData, [&](Event& packet) {
+    packet.flow = flow;
+    packet.seq = qp.snd_nxt;
+    packet.wire = wire;
+    packet.extra = extra;
+    packet.flags = qp.carries_int ? kCarriesInt : std::uint8_t{0};
+  });
   qp.snd_nxt += payload;
-  transmit(port_index, packet_index);
-  qp.last_wire = packet.wire;
-  qp.last_tx_ns = tx_time_at(qp, qp.rate);
-  const TimeNs gap = params_.rate_bound ? qp.last_tx_ns : tx_time_at(qp, qp.max_rate);
+  qp.last_wire = wire;
+  const TimeNs line_tx_ns = ports_[port_index].tx_ns[wire];
+  qp.last_tx_ns = qp.throttled ? tx_time_ns(wire, qp.rate) : line_tx_ns;
+  const TimeNs gap = params_.rate_bound ? qp.last_tx_ns : line_tx_ns;
   Nic& nic = nics_[ports_[port_index].owner];
   nic.next_avail[qp.list_position] = now() + gap;
   refresh(flow);
@@ -187,22 +191,15 @@ template <class Control>
 void Engine<Control>::schedule_wake_up(Nic& nic, TimeNs time) {
   nic.wake_pending = true;
   nic.wake_time = time;
-  const std::uint32_t event = wheel_.allocate();
-  wheel_[event].kind = EventKind::wake_up;
-  wheel_[event].target = nic.port;
-  wheel_[event].seq = ++nic.wake_generation;
-  wheel_.schedule_at(event, time);
+  wheel_.schedule({.port = nic.port, .seq = ++nic.wake_generation, .kind = EventKind::wake_up}, time);
 }
 
 template <class Control>
-void Engine<Control>::on_wake_up(std::uint32_t event) {
-  const std::uint32_t port_index = wheel_[event].target;
-  const std::uint32_t generation = wheel_[event].seq;
-  wheel_.release(event);
-  Nic& nic = nics_[ports_[port_index].owner];
-  if (!nic.wake_pending || generation != nic.wake_generation) return;  // cancelled
+void Engine<Control>::on_wake_up(const Event& event) {
+  Nic& nic = nics_[ports_[event.port].owner];
+  if (!nic.wake_pending || event.seq != nic.wake_generation) return;  // cancelled
   nic.wake_pending = false;
-  host_try_send(port_index);
+  host_try_send(event.port);
 }
 
 // Time of the flow's last packet at a rate.
@@ -215,8 +212,9 @@ template <class Control>
 void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
   QueuePair& qp = flows_[flow];
   qp.rate = rate;
+  qp.throttled = rate != qp.max_rate;
   if (params_.var_window && qp.window != 0) {
-    qp.window_now = std::max<std::uint64_t>(qp.window * rate / qp.max_rate, 1);
+    qp.window_now = static_cast<std::uint32_t>(std::max<std::uint64_t>(qp.window * rate / qp.max_rate, 1));
   }
   refresh(flow);
 }
@@ -240,37 +238,31 @@ void Engine<Control>::change_rate(std::uint32_t flow, RateBps rate) {
 
 template <class Control>
 RateBps Engine<Control>::int_rate(std::uint32_t flow, std::uint32_t hop) const {
-  return int_rates_[paths_[std::size_t{flow} * 2 * path_stride_ + 1 + hop]];
+  return int_rates_[paths_.port(flow, false, hop + 1)];
 }
 
 template <class Control>
 void Engine<Control>::schedule_control(EventKind kind, std::uint32_t flow, std::uint32_t generation,
                                        TimeNs delay) {
-  const std::uint32_t event = wheel_.allocate();
-  wheel_[event].kind = kind;
-  wheel_[event].flow = flow;
-  wheel_[event].seq = generation;
-  wheel_.schedule_at(event, now() + delay);
+  wheel_.schedule({.flow = flow, .seq = generation, .kind = kind}, now() + delay);
 }
 
 // In-order data is acknowledged once the flow has passed the ACK interval, before that at multiples
 // of the chunk size; a gap asks for the missing byte; a duplicate is ignored.
 template <class Control>
-inline void Engine<Control>::receive_data(std::uint32_t packet_index) {
+inline void Engine<Control>::receive_data(const Event& packet) {
   last_progress_ = now();
-  const std::uint32_t flow = wheel_[packet_index].flow;
-  if (params_.nic_total_pause_count != 0) maybe_pause_nic(flow);
-  QueuePair& qp = flows_[flow];
-  const std::uint32_t seq = wheel_[packet_index].seq;
-  if (seq == qp.expected) {
-    const std::uint32_t payload = wheel_[packet_index].wire - qp.header_bytes;
+  if (params_.nic_total_pause_count != 0) maybe_pause_nic(packet.flow);
+  QueuePair& qp = flows_[packet.flow];
+  if (packet.seq == qp.expected) {
+    const std::uint32_t payload = packet.wire - qp.header_bytes;
     qp.expected += payload;
     totals_.bytes_received += payload;
     if (qp.expected >= params_.l2_ack_interval_bytes || qp.expected % params_.l2_chunk_bytes == 0) {
-      reply(packet_index, EventKind::ack, qp.expected);
+      reply(packet, EventKind::ack, qp.expected);
       return;
     }
-  } else if (seq > qp.expected && (now() >= qp.nack_until || qp.last_nack != qp.expected)) {
+  } else if (packet.seq > qp.expected && (now() >= qp.nack_until || qp.last_nack != qp.expected)) {
     qp.nack_until = now() + kNackIntervalNs;
     qp.last_nack = qp.expected;
     if (params_.l2_back_to_zero) {
@@ -279,42 +271,51 @@ inline void Engine<Control>::receive_data(std::uint32_t packet_index) {
       qp.expected = kept;
     }
     lossy_ = true;
-    reply(packet_index, EventKind::nack, qp.expected);
+    reply(packet, EventKind::nack, qp.expected);
     return;
   }
-  free_packet(packet_index);
+  end_packet(packet);
 }
 
-// The data packet's record becomes its ACK: INT stays, the mark is echoed.
+// The data packet becomes its ACK: INT stays, the mark is echoed.
 template <class Control>
-inline void Engine<Control>::reply(std::uint32_t packet_index, EventKind kind, std::uint32_t seq) {
-  Event& packet = wheel_[packet_index];
+inline void Engine<Control>::reply(const Event& packet, EventKind kind, std::uint32_t seq) {
   const QueuePair& qp = flows_[packet.flow];
   const bool echo = (packet.flags & kEcnMarked) != 0 && !qp.local;
-  packet.kind = kind;
-  packet.seq = seq;
-  packet.hop = 0;
-  packet.wire = qp.ack_bytes;
-  packet.flags = static_cast<std::uint8_t>((packet.flags & kCarriesInt) | (echo ? kEcnEcho : 0));
+  const auto flags = static_cast<std::uint8_t>((packet.flags & kCarriesInt) | (echo ? kEcnEcho : 0));
+  const std::uint32_t wire = qp.ack_bytes;
+  const auto turn_around = [=](Event& ack) {
+    ack.kind = kind;
+    ack.seq = seq;
+    ack.hop = 0;
+    ack.wire = wire;
+    ack.flags = flags;
+  };
   Port& port = ports_[qp.ack_port];
-  port.priority.push(wheel_, packet_index);
-  port.queued_bytes += packet.wire;
-  if (port.queued_bytes > port.peak_queue_bytes) port.peak_queue_bytes = port.queued_bytes;
+  const std::uint32_t queued = port.queued_bytes + wire;
+  if (queued > port.peak_queue_bytes) port.peak_queue_bytes = queued;
+  if (!port.busy && port.priority.empty() && (!port.paused || params_.ack_high_prio)) {
+    transmit(qp.ack_port, kind, wire, packet, turn_around);  // without the way through the queue
+    return;
+  }
+  turn_around(port.priority.push(wheel_.chunks(), packet));
+  port.queued_bytes = queued;
   host_try_send(qp.ack_port);
 }
 
 template <class Control>
-inline void Engine<Control>::receive_ack(std::uint32_t packet_index) {
+inline void Engine<Control>::receive_ack(const Event& packet) {
   last_progress_ = now();
-  const Event packet = wheel_[packet_index];
   IntRecords records;
-  if constexpr (Control::kReadsInt) records = int_records_[packet_index];
-  free_packet(packet_index);
+  if constexpr (Control::kReadsInt) {
+    if ((packet.flags & kCarriesInt) != 0) records = int_records_[packet.extra];
+  }
+  end_packet(packet);
   if (flows_[packet.flow].done) return;
 
   std::uint32_t seq = packet.seq;
   if (params_.l2_back_to_zero) seq = seq / params_.l2_chunk_bytes * params_.l2_chunk_bytes;
-  flows_[packet.flow].snd_una = std::max<std::uint64_t>(flows_[packet.flow].snd_una, seq);
+  flows_[packet.flow].snd_una = std::max(flows_[packet.flow].snd_una, seq);
   // The client may begin flows at once. The round robin then drops finished ones, and the record of
   // this one must not go to a new flow before the controller has seen its last ACK.
   acked_flow_ = packet.flow;
@@ -324,9 +325,8 @@ inline void Engine<Control>::receive_ack(std::uint32_t packet_index) {
   if (!qp.local) {
     const bool marked = (packet.flags & kEcnEcho) != 0;
     if (marked) control_.on_mark(*this, packet.flow);
-    const TimeNs stamp = params_.timely_stamp == kStampZero
-                             ? 0
-                             : now() - (static_cast<std::uint32_t>(now()) - packet.reserved);
+    const TimeNs stamp =
+        params_.timely_stamp == kStampZero ? 0 : now() - (static_cast<std::uint32_t>(now()) - packet.extra);
     control_.on_ack(*this, packet.flow, AckInfo{packet.seq, marked, packet.int_hops, stamp, &records});
   }
   acked_flow_ = kNil;
@@ -353,23 +353,20 @@ void Engine<Control>::complete(std::uint32_t flow) {
 // A host may pause its switch for a while, as a PCIe bottleneck would make it do.
 template <class Control>
 void Engine<Control>::maybe_pause_nic(std::uint32_t flow) {
-  HostPause& host = host_pauses_[flows_[flow].dst];
+  HostPause& host = host_pauses_[destination_of(flows_[flow])];
   if (!host.armed) return;
   host.armed = false;
   if (host.made >= params_.nic_total_pause_count) return;
   ++host.made;
   const std::uint32_t port = flows_[flow].ack_port;
   send_host_pfc(port, true);
-  const std::uint32_t event = wheel_.allocate();
-  wheel_[event].kind = EventKind::nic_resume;
-  wheel_[event].target = port;
-  wheel_.schedule_at(event, now() + kNicPauseNs);
+  wheel_.schedule({.port = port, .kind = EventKind::nic_resume}, now() + kNicPauseNs);
 }
 
 template <class Control>
 void Engine<Control>::send_host_pfc(std::uint32_t port_index, bool pause) {
-  const std::uint32_t packet = make_pfc(pause);
-  ports_[port_index].priority.push(wheel_, packet);
+  const Event packet = make_pfc(pause);
+  ports_[port_index].priority.push(wheel_.chunks(), packet);
   ports_[port_index].queued_bytes += kPfcBytes;
   host_try_send(port_index);
 }

@@ -44,6 +44,7 @@ Engine<Control>::Engine(const NetworkParams& params, TopologySpec spec)
       control_(params_),
       wheel_(wheel_horizon(topology_.spec(),
                            params_.payload_bytes + kBaseHeaderBytes + Control::int_bytes(params_))),
+      paths_(topology_.ports(), routing_.max_switch_hops() + 1),
       ecn_streams_(first_ecn_stream(topology_.spec()), params_.random_seed) {
   make_ports();
   make_tx_tables(std::max(params_.payload_bytes + kBaseHeaderBytes + Control::int_bytes(params_),
@@ -51,13 +52,10 @@ Engine<Control>::Engine(const NetworkParams& params, TopologySpec spec)
   make_hosts();
   make_switches();
   make_error_models();
-  path_stride_ = routing_.max_switch_hops() + 1;
   source_ports_.resize(topology_.hosts().size() * topology_.hosts().size());
   if (params_.queue_sample_ns != 0) next_sample_ = params_.queue_sample_ns;
   if (params_.qlen_monitor_start_ns != kNever) {
-    const std::uint32_t event = wheel_.allocate();
-    wheel_[event].kind = EventKind::queue_monitor;
-    wheel_.schedule_at(event, params_.qlen_monitor_start_ns);
+    wheel_.schedule({.kind = EventKind::queue_monitor}, params_.qlen_monitor_start_ns);
   }
 }
 
@@ -66,14 +64,10 @@ void Engine<Control>::make_ports() {
   ports_.resize(topology_.ports());
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
     Port& port = ports_[i];
-    port.peer = Topology::peer_of(i);
     port.node = topology_.node_of(i);
     port.is_host = topology_.is_host(port.node);
     port.delay_ns = static_cast<std::uint32_t>(topology_.link_of(i).delay_ns);
-    port.identity = (std::uint64_t{port.node} << 32) | topology_.node_of(port.peer);
-    const std::uint32_t event = wheel_.allocate();
-    wheel_[event].kind = EventKind::tx_done;
-    wheel_[event].target = i;
+    port.identity = (std::uint64_t{port.node} << 32) | topology_.node_of(Topology::peer_of(i));
   }
 }
 
@@ -122,7 +116,7 @@ void Engine<Control>::make_switches() {
     const std::uint32_t first =
         by_id ? *std::min_element(own.begin(), own.end(),
                                   [&](std::uint32_t a, std::uint32_t b) {
-                                    return ports_[ports_[a].peer].node < ports_[ports_[b].peer].node;
+                                    return ports_[a].peer_node() < ports_[b].peer_node();
                                   })
               : own.front();
     nic_rate = topology_.link_of(first).rate_bps;
@@ -205,7 +199,7 @@ std::vector<LinkCounters> Engine<Control>::link_counters() const {
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
     const Port& p = ports_[i];
     const TimeNs pause = p.pause_ns + (p.paused ? now() - p.paused_since : 0);
-    rows.push_back({p.node, ports_[p.peer].node, topology_.link_of(i).rate_bps, p.tx_bytes, p.packets[0],
+    rows.push_back({p.node, p.peer_node(), topology_.link_of(i).rate_bps, p.tx_bytes, p.packets[0],
                     p.packets[1] + p.packets[2], p.packets[3], p.ecn_marks, pause, p.peak_queue_bytes,
                     p.busy_ns});
   }
@@ -223,8 +217,8 @@ std::string Engine<Control>::broken_invariant() const {
     const bool empty = p.queue.empty() && p.queued_bytes == 0 && p.egress_bytes == 0 &&
                        p.ingress_bytes == 0 && p.headroom_used == 0;
     if (!empty) {
-      return "the port of node " + std::to_string(p.node) + " towards node " +
-             std::to_string(ports_[p.peer].node) + " still holds packets";
+      return "the port of node " + std::to_string(p.node) + " towards node " + std::to_string(p.peer_node()) +
+             " still holds packets";
     }
   }
   for (const SharedBuffer& b : buffers_) {
@@ -241,8 +235,9 @@ std::string Engine<Control>::describe_unfinished(std::size_t most) const {
     if (qp.done || qp.size == 0) continue;
     if (++found > most) continue;
     if (!text.empty()) text += "; ";
-    text += std::to_string(qp.src) + " -> " + std::to_string(qp.dst) + " port " + std::to_string(qp.sport) +
-            ": " + std::to_string(qp.snd_una) + " of " + std::to_string(qp.size) + " bytes acknowledged";
+    text += std::to_string(source_of(qp)) + " -> " + std::to_string(destination_of(qp)) + " port " +
+            std::to_string(qp.sport) + ": " + std::to_string(qp.snd_una) + " of " + std::to_string(qp.size) +
+            " bytes acknowledged";
   }
   if (found > most) text += "; and " + std::to_string(found - most) + " more";
   if (totals_.drops != 0) {

@@ -24,7 +24,7 @@ from hpcmoe.store.reader import open_checked
 from hpcmoe.store.result import RunRows, RunTraces, provenance_row, take_columns
 from hpcmoe.store.rows import LAYOUT_COLUMNS, RowFile
 from hpcmoe.store.spool import remove_spool, write_spool
-from hpcmoe.store.trouble import discard, storing
+from hpcmoe.store.trouble import discard, reading, storing
 from hpcmoe.sweep.comm import SerialComm
 from hpcmoe.sweep.lock import exclusive
 from hpcmoe.sweep.session import describe_session, record_session, software
@@ -160,7 +160,7 @@ def _filled(table: schema.Table, rows: np.ndarray) -> np.ndarray:
 
 def _held_runs(path: Path, run: Imported) -> tuple[list[_Held], list[dict[str, Any]]]:
     """Runs and sessions of an existing file of imports."""
-    with open_checked(path) as file:
+    with open_checked(path) as file, reading(path):
         sessions = read_sessions(file)
         imported = {session["import"]["run"] for session in sessions if "import" in session}
         keys = {key.decode() for key in file[schema.RUNS.path]["key"]}

@@ -225,7 +225,7 @@ def slowdowns(inspection: Inspection) -> str:
     held = inspection.statistics
     top = max((float(s.slowdowns[-1]) for s in held if s.flows), default=2.0)
     decades = np.log10(max(top, 1.2))
-    left, width, height = 48, 640, 230
+    left, width, height = 62, 640, 230
 
     def body() -> Iterator[str]:
         for share in (0, 0.25, 0.5, 0.75, 1):
@@ -239,6 +239,9 @@ def slowdowns(inspection: Inspection) -> str:
                 yield _text(x, 10 + height + 16, f"{value:g}", "middle", 10)
         for place, s in enumerate(held):
             yield _curve(s.slowdowns, decades, left, width, height, place)
+        middle = 10 + height / 2
+        upright = _text(14, middle, "share of the messages", "middle")
+        yield f'<g transform="rotate(-90 14 {middle:g})">{upright}</g>'
         yield _text(
             left + width / 2, height + 42, "completion time over the least possible (1, log scale)", "middle"
         )

@@ -13,6 +13,7 @@ from hpcmoe.store import schema
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.spool import read_spool, spooled_counts
+from hpcmoe.store.trouble import reading
 
 CONFIG_GROUP = "/config"
 SESSIONS = "/provenance/sessions"
@@ -26,7 +27,7 @@ def has_traces(source: h5py.File, paths: ResultPaths) -> np.ndarray:
 
 def needs_merge(path: Path) -> bool:
     """Whether the spool holds anything of a finished run that the file does not have yet."""
-    with h5py.File(path, "r", locking=False) as source:
+    with h5py.File(path, "r", locking=False) as source, reading(path):
         runs = source[schema.RUNS.path][...]
         known = runs["status"] != schema.STATUS["missing"]
         return bool(np.any(known & _in_spool(ResultPaths(path), runs) & ~_in_file(source, runs)))
@@ -47,11 +48,12 @@ class TraceSource:
 
     def __init__(self, source: h5py.File, paths: ResultPaths) -> None:
         self._paths = paths
-        self._committed = CommittedTraces(source) if schema.TRACE_INDEX.path in source else None
-        self.runs = source[schema.RUNS.path][...]
-        self._in_file = _in_file(source, self.runs)
-        known = self.runs["status"] != schema.STATUS["missing"]
-        self.spooled = known & _in_spool(paths, self.runs) & ~self._in_file
+        with reading(paths.file):
+            self._committed = CommittedTraces(source) if schema.TRACE_INDEX.path in source else None
+            self.runs = source[schema.RUNS.path][...]
+            self._in_file = _in_file(source, self.runs)
+            known = self.runs["status"] != schema.STATUS["missing"]
+            self.spooled = known & _in_spool(paths, self.runs) & ~self._in_file
         self.present = known & (self.spooled | self._in_file)
 
     def key(self, number: int) -> str:

@@ -22,7 +22,7 @@ from hpcmoe.store.merge import check_read_back, write_sessions, write_whole
 from hpcmoe.store.paths import ResultPaths, publish
 from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.rows import LAYOUT_COLUMNS, rows_checksum
-from hpcmoe.store.trouble import discard, storing
+from hpcmoe.store.trouble import discard, reading, storing
 
 
 class Part:
@@ -44,12 +44,13 @@ class Part:
         """Rows of a finished run by path, /runs included. InputError where their checksum is wrong."""
         number = self.numbers[key]
         row = self.runs[number : number + 1]
-        found = {
-            schema.RUNS.path: row,
-            schema.RANKS.path: self._slab(schema.RANKS, row["rank_offset"], row["rank_count"]),
-            schema.LINKS.path: self._slab(schema.LINKS, row["link_offset"], row["link_count"]),
-            schema.RUN_PROVENANCE.path: self._file[schema.RUN_PROVENANCE.path][number : number + 1],
-        }
+        with reading(self.path):
+            found = {
+                schema.RUNS.path: row,
+                schema.RANKS.path: self._slab(schema.RANKS, row["rank_offset"], row["rank_count"]),
+                schema.LINKS.path: self._slab(schema.LINKS, row["link_offset"], row["link_count"]),
+                schema.RUN_PROVENANCE.path: self._file[schema.RUN_PROVENANCE.path][number : number + 1],
+            }
         ranks, links = found[schema.RANKS.path], found[schema.LINKS.path]
         if rows_checksum(row, ranks, links) != row["checksum"][0]:
             raise self._damaged(key, "the checksum of its rows is wrong")

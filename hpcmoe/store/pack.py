@@ -17,7 +17,7 @@ from hpcmoe.store.layout import stored_factors
 from hpcmoe.store.paths import ResultPaths, publish
 from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.texts import text_scalar
-from hpcmoe.store.trouble import discard, storing
+from hpcmoe.store.trouble import discard, reading, storing
 
 _COMPRESSION_LEVEL = 9
 _MOST_CHUNK_ROWS = 4096
@@ -35,6 +35,7 @@ def pack(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
         with (
             storing(paths.file, "nothing was changed"),
             h5py.File(source, "r", locking=False) as old,
+            reading(Path(source)),
             guarded_file(paths.layout_temporary, "w") as new,
         ):
             _copy(old, new, TraceSource(old, ResultPaths(Path(source))))

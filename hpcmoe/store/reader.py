@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import h5py
 import numpy as np
@@ -23,6 +23,10 @@ from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.repeats import expand
 from hpcmoe.store.result import RunTraces
 from hpcmoe.store.spool import read_spool
+from hpcmoe.store.trouble import reading
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
@@ -31,6 +35,19 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     Raises InputError when it is missing, not a results file, or of another format version.
     """
     return Results(path)
+
+
+def _from_file(
+    method: Callable[Concatenate[Results, _P], _R],
+) -> Callable[Concatenate[Results, _P], _R]:
+    """A method that reads from the file: damage is an InputError."""
+
+    @functools.wraps(method)
+    def read(self: Results, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with reading(self.path):
+            return method(self, *args, **kwargs)
+
+    return read
 
 
 class Results:
@@ -46,7 +63,7 @@ class Results:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._file = open_checked(self.path)
-        with _readable(self.path):
+        with reading(self.path):
             self._read_head()
 
     def _read_head(self) -> None:
@@ -74,6 +91,7 @@ class Results:
         self._committed = None
         self._file.close()
 
+    @_from_file
     def refresh(self) -> None:
         """Read again what a running sweep has added since."""
         self._file.close()
@@ -89,10 +107,12 @@ class Results:
         """Number of runs per status, every status present."""
         return {status: int(np.sum(self.runs["status"] == status)) for status in schema.STATUS_NAMES}
 
+    @_from_file
     def ranks(self, run: str | int) -> np.ndarray:
         """One row per rank of a finished run (columns: /ranks)."""
         return self._slab(schema.RANKS, "rank", run)
 
+    @_from_file
     def links(self, run: str | int) -> np.ndarray:
         """Two rows per link of a finished run, one per direction (columns: /links)."""
         return self._slab(schema.LINKS, "link", run)
@@ -110,11 +130,13 @@ class Results:
         stored = self._variable(self._finished(run), kinds)
         return expand(stored) if expanded else stored
 
+    @_from_file
     def config(self, run: str | int) -> dict[str, Any]:
         """The scenario that was run."""
         number = self._number(run)
         return json.loads(self._variable(number, ()).config)
 
+    @_from_file
     def provenance(self) -> dict[str, Any]:
         """Attributes of the file's creation, `sessions` (list) and `runs` (structured array)."""
         group = self._file["/provenance"]
@@ -125,6 +147,7 @@ class Results:
             "runs": rows,
         }
 
+    @_from_file
     def imports(self) -> dict[str, dict[str, Any]]:
         """What is known about runs that another program did, by key; empty for a sweep's file.
 
@@ -135,10 +158,12 @@ class Results:
         found = (session.get("import") for session in read_sessions(self._file))
         return {record["run"]: record for record in found if record}
 
+    @_from_file
     def units(self, path: str) -> dict[str, str]:
         """Unit of each column of a dataset, e.g. '/runs'."""
         return json.loads(self._file[path].attrs["units"])
 
+    @_from_file
     def _variable(self, number: int, kinds: tuple[str, ...]) -> RunTraces:
         row = self.runs[number]
         key, digest = str(row["key"]), str(row["digest"])
@@ -190,23 +215,13 @@ class Results:
         return _decoded(schema.RUNS, self._file[schema.RUNS.path][...], stored_factors(self._file))
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """What h5py and the decoders raise about a damaged file is an error of that file."""
-    try:
-        yield
-    except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
-        text = "damaged results file; run the sweep again into another one"
-        raise InputError(f"{text}: {error}", file=path) from error
-
-
 def open_checked(path: Path) -> h5py.File:
     """Open for reading without locks, so that a sweep may be writing; refuse what is not ours."""
     if not path.is_file():
         raise InputError("no such results file", file=path)
     file = _open_without_lock(path)
     try:
-        with _readable(path):
+        with reading(path):
             _check_format(path, file)
     except BaseException:
         file.close()

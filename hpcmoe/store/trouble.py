@@ -1,4 +1,4 @@
-"""What the file system refuses, as one message for the user."""
+"""What the file system refuses and what a damaged file does to HDF5, as one message for the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpcmoe.errors import HpcmoeError
+from hpcmoe.errors import HpcmoeError, InputError
 
 SAFE = "finished runs are safe; make room or give access, then start the same command again"
 
@@ -29,6 +29,21 @@ def storing(path: Path, advice: str = SAFE) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"{path}: cannot write: {reason(error, path)}; {advice}") from error
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns what h5py and the decoders raise about a damaged file into an InputError that names `path`.
+
+    What the system itself refuses meanwhile, such as a write on a full disk, passes.
+    """
+    try:
+        yield
+    except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+        if getattr(error, "errno", None) or "errno = " in str(error):
+            raise
+        text = "damaged results file; see 'hpcmoe verify', or run the sweep again into another file"
+        raise InputError(f"{text}: {error}", file=path) from error
 
 
 def reason(error: OSError, path: Path | None = None) -> str:

@@ -16,6 +16,7 @@ from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
 from hpcmoe.store.result import RunTraces
 from hpcmoe.store.rows import rows_checksum
+from hpcmoe.store.trouble import reading
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Verdict:
 
 def verify(path: Path, on_run: Callable[[], None] = lambda: None) -> Verdict:
     """Check every run of `path`. Raises InputError when it is no results file at all."""
-    with open_checked(path) as file:
+    with open_checked(path) as file, reading(path):
         traces = TraceSource(file, ResultPaths(path))
         faults = [Fault(-1, "", text) for text in _table_faults(file, traces.runs)]
         bounded = not faults

@@ -19,6 +19,7 @@ from hpcmoe.store.committed import has_traces
 from hpcmoe.store.layout import FileSpec, RowMap, RunSpec, create, read_row_map
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
+from hpcmoe.store.trouble import reading
 from hpcmoe.sweep.arguments import Options
 from hpcmoe.sweep.cost import predicted_cost
 from hpcmoe.sweep.simulator import Simulator, real_simulator
@@ -159,7 +160,7 @@ def _continue(
 ) -> tuple[RowMap, list[Task], bool]:
     """Check an existing file against the options; tasks with what may be kept, and whether that is
     expected to be out of date."""
-    with open_checked(options.file) as file:
+    with open_checked(options.file) as file, reading(options.file):
         _check_same_study(options, keys, file)
         tasks = _stored_tasks(file, options, remarks)
         written_by = str(file.attrs["hpcmoe_version"])

@@ -285,6 +285,29 @@ TEST_CASE("local flows: may keep the pair's window where others have none") {
   CHECK(NetworkRun(p, fast_to_slow(), {{0, 0, 1, 40'000}}).link(2, 1).peak_queue_bytes == 20 * 1036);
 }
 
+// More than fits a second-level cache, so the engine fetches ahead.
+TEST_CASE("flows: twenty thousand at once all arrive") {
+  constexpr std::uint32_t kHosts = 145;
+  std::vector<Flow> flows;
+  for (std::uint32_t src = 0; src < kHosts; ++src) {
+    for (std::uint32_t step = 1; step < kHosts; ++step) flows.push_back({0, src, (src + step) % kHosts, 1500});
+  }
+  for (const std::uint32_t mode : {std::uint32_t{12}, std::uint32_t{kHpcc}}) {
+    NetworkParams p = plain_params();
+    p.cc_mode = mode;
+    const NetworkRun run(p, star(kHosts, 400 * kGbps, 500), flows);
+    CHECK(run.status == RunStatus::drained);
+    const NetworkTotals totals = run.network->totals();
+    CHECK(totals.flows_finished == flows.size());
+    CHECK(totals.packet_hops == flows.size() * 2 * 4);  // two packets, each two links there, its ACK two back
+    CHECK(totals.bytes_received == flows.size() * 1500);
+    CHECK(totals.drops == 0);
+    CHECK(run.network->broken_invariant() == "");
+    // A receiver's link is busy with 144 messages; the last ACK crosses two links.
+    CHECK(run.finished.back().time_ns > 144 * (21 + 11) + 2 * 521);
+  }
+}
+
 TEST_CASE("input: flows that cannot be are refused") {
   const TopologySpec topology = star(2, 400 * kGbps, 500);
   CHECK(refuses_flow(topology, {0, 0, 1, 0}));

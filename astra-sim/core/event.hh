@@ -32,7 +32,7 @@ struct Event {
   std::uint32_t flow = 0;   // queue pair
   std::uint32_t seq = 0;    // data: first byte; ACK: next byte expected; timers: generation
   std::uint32_t wire = 0;   // bytes on the wire
-  std::uint32_t extra = 0;  // packets with INT: index of their records; others: build time, for TIMELY
+  std::uint32_t extra = 0;  // packets whose INT is kept: index of their records; others: build time
   EventKind kind = EventKind::data;
   std::uint8_t flags = 0;
   std::uint8_t hop = 0;  // switches passed so far

@@ -17,12 +17,13 @@ constexpr std::size_t kChunkEvents = (kChunkBytes - 2 * sizeof(void*)) / sizeof(
 
 struct alignas(kChunkBytes) EventChunk {
   EventChunk* next;  // in its chain, or in the pool
-  std::uint64_t unused;
+  std::uint64_t padding;
   Event events[kChunkEvents];
 };
 static_assert(sizeof(EventChunk) == kChunkBytes && offsetof(EventChunk, events[kChunkEvents]) == kChunkBytes);
 
-// A cursor points at an event of a chunk or just behind the last one, or nowhere: has it no room?
+// A cursor points at an event of a chunk or just behind the last one, or is null: where nothing can be
+// written.
 inline bool needs_chunk(const Event* cursor) {
   return reinterpret_cast<std::uintptr_t>(cursor) % kChunkBytes == 0;
 }
@@ -96,8 +97,8 @@ class EventQueue {
   const Event& front() const { return *head_; }  // stays in place until it is popped
 
   HPCMOE_INLINE void prefetch_front() const {
-    __builtin_prefetch(head_);
-    __builtin_prefetch(reinterpret_cast<const char*>(head_ + 1) - 1);
+    prefetch_at(0);
+    prefetch_at(sizeof(Event) - 1);
   }
 
   // Returns the copy in the queue.
@@ -118,11 +119,16 @@ class EventQueue {
         pool.give(spent);
       }
       // What has waited long has left the cache by its turn.
-      __builtin_prefetch(reinterpret_cast<const char*>(head_) + 2 * sizeof(Event));
+      prefetch_at(2 * sizeof(Event));
     }
   }
 
  private:
+  // An address, not a pointer: there need not be an event.
+  HPCMOE_INLINE void prefetch_at(std::size_t bytes) const {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(head_) + bytes));
+  }
+
   void extend(ChunkPool& pool) {
     EventChunk* const chunk = pool.take();
     if (tail_ == nullptr) {

@@ -10,8 +10,8 @@
 namespace hpcmoe {
 
 struct alignas(64) QueuePair {
-  // First cache line: all that a packet or an ACK touches. With many messages under way each of them comes
-  // from memory, so there is one line for both ends.
+  // First cache line: all that a packet or an ACK touches, controllers apart. With many messages under way
+  // each of them comes from memory, so there is one line for both ends.
   std::uint32_t size = 0;
   std::uint32_t snd_nxt = 0, snd_una = 0;
   std::uint32_t window_now = 0;  // bytes, scaled by the current rate where configured; 0 unlimited
@@ -42,7 +42,10 @@ struct alignas(64) QueuePair {
 
   std::uint32_t bytes_left() const { return size > snd_nxt ? size - snd_nxt : 0; }
   bool finished() const { return snd_una >= size; }
-  bool window_bound() const { return window_now != 0 && snd_nxt - snd_una >= window_now; }
+  // After a NACK sending starts again further back than what is acknowledged meanwhile: then it waits.
+  bool window_bound() const {
+    return window_now != 0 && (snd_una > snd_nxt || snd_nxt - snd_una >= window_now);
+  }
 };
 static_assert(sizeof(QueuePair) == 128 && offsetof(QueuePair, max_rate) == 64);
 

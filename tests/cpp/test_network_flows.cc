@@ -285,12 +285,33 @@ TEST_CASE("local flows: may keep the pair's window where others have none") {
   CHECK(NetworkRun(p, fast_to_slow(), {{0, 0, 1, 40'000}}).link(2, 1).peak_queue_bytes == 20 * 1036);
 }
 
+// The least rate, which marks drive the rate to, exceeds the link's so far that the scaled window passes
+// 2^32: by nothing in the first run, by one kilobyte in the second. Neither may become small by that.
+TEST_CASE("flows: a window scaled beyond 32 bits does not bind") {
+  const auto finished = [](std::uint64_t scaled_window) {
+    NetworkParams p = plain_params();
+    p.cc_mode = kDctcp;
+    p.ecn_enabled = true;
+    p.ecn = {{kGbps, 1000, 2000, 1}};
+    const TopologySpec topology = star(3, kGbps, 10'000);
+    const std::uint64_t window = NativeNetwork::create(p, topology)->max_bdp_bytes();
+    p.min_rate_bps = (scaled_window * kGbps + window - 1) / window;
+    const NetworkRun run(p, topology, {{0, 0, 2, 400'000}, {0, 1, 2, 400'000}});
+    CHECK(run.network->totals().ecn_marks > 0);
+    return run.finished;
+  };
+  const Log exactly = finished(1ULL << 32);
+  REQUIRE(exactly.size() == 2);
+  CHECK(finished((1ULL << 32) + 1000) == exactly);
+}
+
 // More than fits a second-level cache, so the engine fetches ahead.
 TEST_CASE("flows: twenty thousand at once all arrive") {
   constexpr std::uint32_t kHosts = 145;
   std::vector<Flow> flows;
   for (std::uint32_t src = 0; src < kHosts; ++src) {
-    for (std::uint32_t step = 1; step < kHosts; ++step) flows.push_back({0, src, (src + step) % kHosts, 1500});
+    for (std::uint32_t step = 1; step < kHosts; ++step)
+      flows.push_back({0, src, (src + step) % kHosts, 1500});
   }
   for (const std::uint32_t mode : {std::uint32_t{12}, std::uint32_t{kHpcc}}) {
     NetworkParams p = plain_params();

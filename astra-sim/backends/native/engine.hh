@@ -2,8 +2,9 @@
 //
 // An event handler does exactly what the RDMA model prescribes, in its program order, because equal
 // times run in order of scheduling. Members are grouped by who acts: host, switch, link, clock.
-// A packet is handed on by reference to the event that brought it, which stays where it is until its
-// handler returns. Queue pairs go by index: any call that may create one may move their pool.
+// A packet is handed on by reference: to the event that brought it, which stays where it is until its
+// handler returns, or to the front of a port's queue, which stays until it is popped. Queue pairs go by
+// index: any call that may create one may move their pool.
 #pragma once
 
 #include <memory>

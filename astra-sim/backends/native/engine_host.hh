@@ -214,7 +214,10 @@ void Engine<Control>::set_rate(std::uint32_t flow, RateBps rate) {
   qp.rate = rate;
   qp.throttled = rate != qp.max_rate;
   if (params_.var_window && qp.window != 0) {
-    qp.window_now = static_cast<std::uint32_t>(std::max<std::uint64_t>(qp.window * rate / qp.max_rate, 1));
+    // The least rate may exceed the link's; a message has at most 2 GiB in flight anyway.
+    constexpr std::uint64_t kUnbounded = ~std::uint32_t{0};
+    qp.window_now =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(qp.window * rate / qp.max_rate, 1, kUnbounded));
   }
   refresh(flow);
 }

@@ -139,11 +139,11 @@ inline void Engine<Control>::switch_receive(const Event& packet) {
 
   Port& in = ports_[in_index];
   SharedBuffer& buffer = buffers_[in.owner];
-  Port& idle = ports_[out_index];
-  if (!idle.busy && idle.queued_bytes == 0 && !idle.paused && buffer.passes_untouched(in, size)) {
-    if (size > idle.peak_queue_bytes) idle.peak_queue_bytes = size;
-    ++idle.ecn_packets;  // the queue behind it is empty, so it is not marked
-    const std::uint8_t int_hops = push_int(idle, packet);
+  Port& out = ports_[out_index];
+  if (!out.busy && out.queued_bytes == 0 && !out.paused && buffer.passes_untouched(in, size)) {
+    if (size > out.peak_queue_bytes) out.peak_queue_bytes = size;
+    ++out.ecn_packets;  // the queue behind it is empty, so it is not marked
+    const std::uint8_t int_hops = push_int(out, packet);
     transmit(out_index, packet.kind, size, packet, [=](Event& sent) {
       sent.hop = hop;
       if constexpr (Control::kReadsInt) sent.int_hops = int_hops;
@@ -155,7 +155,6 @@ inline void Engine<Control>::switch_receive(const Event& packet) {
     return;
   }
   buffer.admit(in, size);
-  Port& out = ports_[out_index];
   out.egress_bytes += size;
   if (!in.paused_by_us && buffer.wants_pause(in)) {
     in.paused_by_us = true;

@@ -19,6 +19,7 @@ import sys
 from bench_tools import in_fresh_process, machine_facts, markdown_table
 
 from hpcmoe import parameters, runner
+from hpcmoe.command_line import positive
 from hpcmoe.scenario import Scenario
 from hpcmoe.topology import Link, Topology, unnamed
 from hpcmoe.trace import CollectiveType, NodeType, TraceGraph, TraceNode
@@ -69,11 +70,15 @@ def measure(hosts: int, hosts_per_leaf: int, bytes_per_host: int, window: int) -
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("hosts", metavar="HOSTS", type=int, nargs="*", default=[32, 64, 128, 256])
-    parser.add_argument("--bytes-per-host", type=int, default=8_000_000)
+    parser.add_argument("--bytes-per-host", type=positive, default=8_000_000)
     parser.add_argument("--windows", type=int, nargs="+", default=[8, 0], help="default: 8 and 0, no limit")
-    parser.add_argument("--hosts-per-leaf", type=int, help=f"default: {LEAVES} leaves at every size")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--hosts-per-leaf", type=positive, help=f"default: {LEAVES} leaves at every size")
+    parser.add_argument("--repeats", type=positive, default=3)
     arguments = parser.parse_args()
+    unit = arguments.hosts_per_leaf or LEAVES
+    for hosts in arguments.hosts:
+        if hosts % unit or not 0 < hosts <= arguments.bytes_per_host:
+            parser.error(f"HOSTS {hosts}: allowed are multiples of {unit} up to the bytes per host")
     print("\n".join(machine_facts()), "", sep="\n")
     growths, rows = [], []
     for window in arguments.windows:

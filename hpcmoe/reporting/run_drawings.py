@@ -223,8 +223,8 @@ def utilization_key() -> str:
 def slowdowns(inspection: Inspection) -> str:
     """Cumulative share of a collective's messages by completion time over the least possible, log scale."""
     held = inspection.statistics
-    top = max((float(s.slowdowns[-1]) for s in held if s.flows), default=2.0)
-    decades = np.log10(max(top, 1.2))
+    top = max(1.2, max((float(s.slowdowns[-1]) for s in held if s.flows), default=2.0))
+    decades = np.log10(top)
     left, width, height = 62, 640, 230
 
     def body() -> Iterator[str]:
@@ -232,11 +232,10 @@ def slowdowns(inspection: Inspection) -> str:
             y = 10 + height * (1 - share)
             yield f'<path d="M{left} {y:.1f}h{width}" stroke="#8a949e" stroke-width=".5" opacity=".6"/>'
             yield _text(left - 6, y + 4, f"{share:.0%}", "end", 10)
-        for value in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000):
-            if value <= max(top, 1.2):
-                x = left + width * np.log10(value) / decades
-                yield f'<path d="M{x:.1f} {10 + height}v4" stroke="currentColor" stroke-width=".8"/>'
-                yield _text(x, 10 + height + 16, f"{value:g}", "middle", 10)
+        for value in _ratio_ticks(top):
+            x = left + width * np.log10(value) / decades
+            yield f'<path d="M{x:.1f} {10 + height}v4" stroke="currentColor" stroke-width=".8"/>'
+            yield _text(x, 10 + height + 16, f"{value:g}", "middle", 10)
         for place, s in enumerate(held):
             yield _curve(s.slowdowns, decades, left, width, height, place)
         middle = 10 + height / 2
@@ -249,6 +248,14 @@ def slowdowns(inspection: Inspection) -> str:
     return _svg(
         left + width + 12, height + 50, "Completion times of messages over the least possible", body()
     )
+
+
+def _ratio_ticks(top: float) -> list[float]:
+    """Round values from 1 to ``top`` for a logarithmic scale."""
+    if top < 2:
+        step = 0.05 if top < 1.5 else 0.1
+        return [round(1 + i * step, 2) for i in range(int((top - 1) / step + 1e-9) + 1)]
+    return [v for v in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000) if v <= top]
 
 
 def _curve(values: np.ndarray, decades: float, left: float, width: float, height: float, place: int) -> str:

@@ -1,6 +1,7 @@
 """A look into a run: what it shows, its page, its text, the comparison of two runs and the trace export."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -195,6 +196,19 @@ def test_time_line_has_a_bar_per_node_and_rank(results: Results) -> None:
 )
 def test_steps_of_an_axis(rough: float, step: float) -> None:
     assert run_drawings.nice_step(rough) == pytest.approx(step)
+
+
+def test_slowdowns_have_both_axes(results: Results) -> None:
+    inspection = inspect_run(results, RING)
+    drawn = run_drawings.slowdowns(inspection)
+    assert ">share of the messages</text>" in drawn
+    assert ">completion time over the least possible (1, log scale)</text>" in drawn
+    top = max(1.2, *(s.slowdowns[-1] for s in inspection.statistics if s.flows))
+    at = [float(value) for value in re.findall(r'font-size="10">([\d.]+)</text>', drawn)]
+    assert len(at) >= 3  # a scale can be read from that many values
+    assert at[0] == 1
+    assert sorted(at) == at
+    assert top / 2 < at[-1] <= top
 
 
 def test_inspect_prints_and_writes(

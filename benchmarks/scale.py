@@ -1,6 +1,6 @@
 """Cost per packet-hop of an all-to-all on a leaf-spine network as the number of hosts grows.
 
-    python benchmarks/scale.py [--bytes-per-host N] [--windows W ...] [--hosts-per-leaf N] [HOSTS ...]
+    python benchmarks/scale.py [--bytes-per-host N] [--windows W,W,...] [--hosts-per-leaf N] [HOSTS ...]
 
 Every host sends the same number of bytes in all, cut into one message per other host: the direct algorithm of
 the system layer, with at most W messages of a rank under way (0: all at once, and so many flows are alive
@@ -67,18 +67,32 @@ def measure(hosts: int, hosts_per_leaf: int, bytes_per_host: int, window: int) -
     return result.packet_hops, result.seconds
 
 
+def windows(text: str) -> list[int]:
+    """The type of an argument: whole numbers from 0, separated by commas."""
+    parts = text.split(",")
+    if not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected whole numbers from 0, separated by commas, got {text!r}")
+    return [int(part) for part in parts]
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("hosts", metavar="HOSTS", type=int, nargs="*", default=[32, 64, 128, 256])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS
+    )
+    sizes = [32, 64, 128, 256]
+    parser.add_argument(
+        "hosts", metavar="HOSTS", type=positive, nargs="*", default=sizes, help=f"default: {sizes}"
+    )
     parser.add_argument("--bytes-per-host", type=positive, default=8_000_000)
-    parser.add_argument("--windows", type=int, nargs="+", default=[8, 0], help="default: 8 and 0, no limit")
+    parser.add_argument("--windows", type=windows, default=[8, 0], help="default: 8,0 (0 is no limit)")
     parser.add_argument("--hosts-per-leaf", type=positive, help=f"default: {LEAVES} leaves at every size")
     parser.add_argument("--repeats", type=positive, default=3)
     arguments = parser.parse_args()
     unit = arguments.hosts_per_leaf or LEAVES
+    least = LEAVES if arguments.hosts_per_leaf is None else 2 * unit  # two leaves
     for hosts in arguments.hosts:
-        if hosts % unit or not 0 < hosts <= arguments.bytes_per_host:
-            parser.error(f"HOSTS {hosts}: allowed are multiples of {unit} up to the bytes per host")
+        if hosts % unit or not least <= hosts <= arguments.bytes_per_host:
+            parser.error(f"HOSTS {hosts}: allowed are multiples of {unit} from {least} to the bytes per host")
     print("\n".join(machine_facts()), "", sep="\n")
     growths, rows = [], []
     for window in arguments.windows:

@@ -42,7 +42,7 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
         if getattr(error, "errno", None) or "errno = " in str(error):
             raise
-        text = "damaged results file; see 'hpcmoe verify', or run the sweep again into another file"
+        text = "damaged results file; run the sweep again into another one"
         raise InputError(f"{text}: {error}", file=path) from error
 
 

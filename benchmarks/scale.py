@@ -83,8 +83,8 @@ def main() -> int:
     parser.add_argument(
         "hosts", metavar="HOSTS", type=positive, nargs="*", default=sizes, help=f"default: {sizes}"
     )
-    parser.add_argument("--bytes-per-host", type=positive, default=8_000_000)
-    parser.add_argument("--windows", type=windows, default=[8, 0], help="default: 8,0 (0 is no limit)")
+    parser.add_argument("--bytes-per-host", type=positive, default=64_000_000)
+    parser.add_argument("--windows", type=windows, default=[1, 32, 0], help="default: 1,32,0 (0 is no limit)")
     parser.add_argument("--hosts-per-leaf", type=positive, help=f"default: {LEAVES} leaves at every size")
     parser.add_argument("--repeats", type=positive, default=3)
     arguments = parser.parse_args()

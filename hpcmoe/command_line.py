@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from hpcmoe.errors import InputError
+
+_Number = TypeVar("_Number", int, float)
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,12 +33,24 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="also write the result as JSON; - is standard output")
 
 
-def positive(text: str) -> int:
-    """The type of an argument that counts something."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return value
+def number(
+    parse: Callable[[str], _Number], expected: str, fits: Callable[[_Number], bool] = lambda value: True
+) -> Callable[[str], _Number]:
+    """The type of an argument that `parse` reads (ValueError: it cannot) and that `fits`; the error names
+    what is `expected`."""
+
+    def convert(text: str) -> _Number:
+        try:
+            value = parse(text)
+        except ValueError:
+            pass
+        else:
+            if fits(value):
+                return value
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+
+    return convert
+
+
+positive = number(int, "a whole number of at least 1", lambda value: value >= 1)
+"""The type of an argument that counts something."""

@@ -28,7 +28,7 @@ struct alignas(64) QueuePair {
   bool done = false;   // the last ACK has been processed
   bool local = false;  // no feedback control
   bool carries_int = false;
-  bool throttled = false;  // the rate is not the highest
+  bool throttled = false;  // rate != max_rate, which sending would have to fetch
 
   // Second line. The time at which pacing allows the next packet stands in the NIC's list.
   RateBps max_rate = 0;

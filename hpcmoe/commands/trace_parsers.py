@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from hpcmoe.command_line import add_json, add_set, positive
+from hpcmoe.command_line import add_json, add_set, number, positive
 from hpcmoe.commands.sweep_parsers import Command
 from hpcmoe.units import parse_rate_bps, parse_time_ns
 
@@ -19,6 +19,10 @@ def add_all(commands: argparse._SubParsersAction, command: Command) -> None:
     _add_validate(actions, command)
     _add_import(commands, command)
     _add_validation(commands, command)
+
+
+_rate = number(parse_rate_bps, "a rate such as 3200Gbps", lambda rate: rate >= 1)
+_time = number(parse_time_ns, "a time such as 0.1us")
 
 
 def _add_info(actions: argparse._SubParsersAction, command: Command) -> None:
@@ -145,23 +149,6 @@ def _size(text: str) -> int:
     if not 1 <= size <= _MOST_BYTES:
         raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 2GiB, up to 64GB, got {text!r}")
     return size
-
-
-def _rate(text: str) -> int:
-    try:
-        rate = parse_rate_bps(text)
-    except ValueError:
-        rate = 0
-    if rate < 1:
-        raise argparse.ArgumentTypeError(f"expected a rate such as 3200Gbps, got {text!r}")
-    return rate
-
-
-def _time(text: str) -> int:
-    try:
-        return parse_time_ns(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a time such as 0.1us, got {text!r}") from None
 
 
 def _natural(text: str) -> int:

@@ -22,7 +22,7 @@ from hpcmoe.store.merge import check_read_back, write_sessions, write_whole
 from hpcmoe.store.paths import ResultPaths, publish
 from hpcmoe.store.result import RunTraces, traces_checksum
 from hpcmoe.store.rows import LAYOUT_COLUMNS, rows_checksum
-from hpcmoe.store.trouble import discard, reading, storing
+from hpcmoe.store.trouble import DAMAGE, discard, reading, storing
 
 
 class Part:
@@ -62,7 +62,7 @@ class Part:
         number = self.numbers[key]
         try:
             found = self._traces.load(number)
-        except (OSError, LookupError, ValueError, RuntimeError, HpcmoeError) as error:
+        except (*DAMAGE, HpcmoeError) as error:
             raise self._damaged(key, f"its traces cannot be read: {error}") from None
         if found is None and self.runs["status"][number] == schema.STATUS["ok"]:
             raise self._damaged(key, "its traces are neither in the file nor in the spool")

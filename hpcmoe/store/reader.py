@@ -117,6 +117,7 @@ class Results:
         """Two rows per link of a finished run, one per direction (columns: /links)."""
         return self._slab(schema.LINKS, "link", run)
 
+    @_from_file
     def traces(
         self, run: str | int, kinds: tuple[str, ...] = schema.TRACE_KINDS, *, expanded: bool = False
     ) -> RunTraces:
@@ -163,7 +164,6 @@ class Results:
         """Unit of each column of a dataset, e.g. '/runs'."""
         return json.loads(self._file[path].attrs["units"])
 
-    @_from_file
     def _variable(self, number: int, kinds: tuple[str, ...]) -> RunTraces:
         row = self.runs[number]
         key, digest = str(row["key"]), str(row["digest"])

@@ -15,6 +15,9 @@ SAFE = "finished runs are safe; make room or give access, then start the same co
 
 NO_ROOM_BYTES = 1 << 16
 
+DAMAGE = (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError)
+"""What h5py and the decoders raise about a damaged file."""
+
 
 class StorageError(HpcmoeError):
     """The file system does not let results be written: full, read-only, no permission, gone."""
@@ -33,13 +36,13 @@ def storing(path: Path, advice: str = SAFE) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns what h5py and the decoders raise about a damaged file into an InputError that names `path`.
+    """Turns DAMAGE into an InputError that names `path`.
 
     What the system itself refuses meanwhile, such as a write on a full disk, passes.
     """
     try:
         yield
-    except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         if getattr(error, "errno", None) or "errno = " in str(error):
             raise
         text = "damaged results file; run the sweep again into another one"

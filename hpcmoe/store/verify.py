@@ -16,7 +16,7 @@ from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import open_checked
 from hpcmoe.store.result import RunTraces
 from hpcmoe.store.rows import rows_checksum
-from hpcmoe.store.trouble import reading
+from hpcmoe.store.trouble import DAMAGE, reading
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _row_faults(number: int, row: np.void, ranks: np.ndarray, links: np.ndarray)
 def _trace_faults(traces: TraceSource, number: int, row: np.void, ranks: np.ndarray) -> Iterator[str]:
     try:
         found = traces.load(number)
-    except (OSError, LookupError, ValueError, RuntimeError, HpcmoeError) as error:
+    except (*DAMAGE, HpcmoeError) as error:
         yield f"its traces cannot be read: {error}"
         return
     assert found is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcmoe import design, manual
-from hpcmoe.command_line import Parser, positive
+from hpcmoe.command_line import Parser, number, positive
 from hpcmoe.errors import InputError
 from hpcmoe.parameters import parse_overrides
 from hpcmoe.placement import CONTIGUOUS, IN_ORDER, Placement
@@ -56,6 +56,9 @@ class Options:
         if self.study is None:
             return RunSettings(self.tokens, self.layers, self.overrides, self.placement)
         return self.study.of_run(key)
+
+
+_seconds = number(float, "seconds above 0", lambda value: 0 < value < math.inf)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -204,13 +207,3 @@ def of_study(study: StudyDesign) -> dict[str, Any]:
         "overrides": dict(sorted(common)),
         "placement": found[0].placement if len({one.placement for one in found}) == 1 else IN_ORDER,
     }
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return value

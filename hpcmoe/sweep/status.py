@@ -14,7 +14,6 @@ from hpcmoe.errors import HpcmoeError
 from hpcmoe.store.committed import TraceSource
 from hpcmoe.store.paths import ResultPaths
 from hpcmoe.store.reader import Results, open_checked
-from hpcmoe.store.trouble import reading
 from hpcmoe.sweep.live import read_live
 from hpcmoe.sweep.lock import holder
 from hpcmoe.sweep.plan import expected_s
@@ -52,7 +51,7 @@ def status(path: Path) -> dict[str, Any]:
 
 
 def _trace_counts(path: Path) -> dict[str, int]:
-    with open_checked(path) as file, reading(path):
+    with open_checked(path) as file:
         traces = TraceSource(file, ResultPaths(path))
         done = traces.runs["status"] == 1
         return {
